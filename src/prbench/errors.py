@@ -1,0 +1,99 @@
+"""Everything prbench raises on purpose.
+
+A user's mistake is a `PrbenchError`: the command line prints its message, a blank line and its hint, and exits with 2,
+without a traceback. Anything else is a bug and keeps its traceback.
+
+    PrbenchError
+    ├── DataError (ValueError)        a suite cannot be read: names file, line and field
+    ├── ConfigError (ValueError)      options that do not fit together
+    ├── AddressError (ValueError)     a model address that nothing answers to
+    ├── ModelError (RuntimeError)     a model that cannot be loaded or asked at all
+    ├── TemplateError (ValueError)    a prompt template that lacks a slot or asks for what it may not see
+    ├── ContextError (ValueError)     a context that this suite or this model cannot have
+    ├── RunError (RuntimeError)       a run folder that is locked, foreign or damaged
+    │   └── BudgetError               the run would cost, or has cost, more than allowed
+    └── MissingExtraError (ImportError)   an optional dependency is not installed
+"""
+
+import difflib
+from collections.abc import Iterable
+
+
+class PrbenchError(Exception):
+    """A mistake that the user can mend.
+
+    Args:
+        message: What is wrong, with the value and the place.
+        hint: The way out, as a sentence or a command.
+    """
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\n\nhint: {self.hint}" if self.hint else self.message
+
+
+class DataError(PrbenchError, ValueError):
+    """A suite cannot be read."""
+
+
+class ConfigError(PrbenchError, ValueError):
+    """Options that do not fit together."""
+
+
+class AddressError(PrbenchError, ValueError):
+    """A model address that nothing answers to."""
+
+
+class ModelError(PrbenchError, RuntimeError):
+    """A model that cannot be loaded, or cannot be asked at all."""
+
+
+class TemplateError(PrbenchError, ValueError):
+    """A prompt template that lacks a slot or asks for what it may not see."""
+
+
+class ContextError(PrbenchError, ValueError):
+    """A context that this suite or this model cannot have."""
+
+
+class RunError(PrbenchError, RuntimeError):
+    """A run folder that is locked, foreign or damaged."""
+
+
+class BudgetError(RunError):
+    """The run would cost, or has cost, more than allowed."""
+
+
+class MissingExtraError(PrbenchError, ImportError):
+    """An optional dependency is not installed.
+
+    Example:
+        >>> print(MissingExtraError("hf:my/model", "hf"))
+        hf:my/model needs the optional dependencies of 'hf'
+        <BLANKLINE>
+        hint: pip install 'personalized-rewardbench[hf]'
+    """
+
+    def __init__(self, wanted_by: str, extra: str) -> None:
+        super().__init__(
+            f"{wanted_by} needs the optional dependencies of {extra!r}",
+            hint=f"pip install 'personalized-rewardbench[{extra}]'",
+        )
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Suggest the nearest known word, or list all of them.
+
+    Example:
+        >>> did_you_mean("profil", ["none", "profile"])
+        "did you mean 'profile'?"
+        >>> did_you_mean("x", ["none", "profile"])
+        'known: none, profile'
+    """
+    known = list(known)
+    near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    return f"did you mean {near[0]!r}?" if near else "known: " + ", ".join(known)

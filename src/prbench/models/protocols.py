@@ -1,0 +1,119 @@
+"""The three things a model can be, and what every model says of itself.
+
+A Rater scores one answer, a Comparer judges two, a Generator writes. All take views or prompts in batches and yield
+`(index, outcome)` pairs in whatever order they finish, so that a slow call holds nothing up and a paid call is kept at
+once. An outcome that is a failure is yielded like any other; a backend raises only if nothing at all can be asked.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from pydantic import Field
+
+from prbench.types import AnswerView, Channel, Frozen, Outcome, PairView, Prompt
+
+
+class Price(Frozen):
+    """US dollars per million tokens."""
+
+    per_million_in: float = Field(ge=0)
+    per_million_out: float = Field(ge=0)
+
+    def cost_usd(self, tokens_in: int, tokens_out: int) -> float:
+        """Price one call.
+
+        Example:
+            >>> Price(per_million_in=1.0, per_million_out=2.0).cost_usd(500_000, 250_000)
+            1.0
+        """
+        return (tokens_in * self.per_million_in + tokens_out * self.per_million_out) / 1e6
+
+
+class ModelCard(Frozen):
+    """Who answered: everything that could change an answer is in here, and goes into every call's key."""
+
+    address: str
+    revision: str = ""
+    """Commit or content hash of the weights; empty where there is none to know."""
+    reads: frozenset[Channel] = frozenset()
+    """The channels this model looks at; a context that needs another is unsupported, never a number."""
+    parameters: Mapping[str, Any] = Field(default_factory=dict)
+    """Decoding parameters, template hash, dtype … (JSON values)."""
+    deterministic: bool = True
+    """Whether the same input always gets the same answer; if not, repeats are separate calls."""
+    reusable: bool = True
+    """Whether calls may be taken from the cache in a later run; False for code we cannot pin."""
+    price: Price | None = None
+
+
+class Rater(Protocol):
+    """Gives each answer a score."""
+
+    @property
+    def card(self) -> ModelCard:
+        """Who answers."""
+        ...
+
+    def render(self, view: AnswerView) -> Prompt:
+        """Exactly what the model will receive for this view. Pure and cheap: no model call."""
+        ...
+
+    def rate(self, views: Sequence[AnswerView]) -> Iterator[tuple[int, Outcome]]:
+        """Score each view; yields `(position in views, outcome)` once each, in any order."""
+        ...
+
+
+class Comparer(Protocol):
+    """Gives a verdict on a pair."""
+
+    @property
+    def card(self) -> ModelCard:
+        """Who answers."""
+        ...
+
+    def render(self, view: PairView) -> Prompt:
+        """Exactly what the model will receive for this view. Pure and cheap: no model call."""
+        ...
+
+    def compare(self, views: Sequence[PairView]) -> Iterator[tuple[int, Outcome]]:
+        """Judge each view; yields `(position in views, outcome)` once each, in any order."""
+        ...
+
+
+class Generator(Protocol):
+    """Writes text."""
+
+    @property
+    def card(self) -> ModelCard:
+        """Who answers."""
+        ...
+
+    def generate(
+        self,
+        prompts: Sequence[Prompt],
+        *,
+        n: int = 1,
+        max_tokens: int = 512,
+        temperature: float = 0.0,
+        seed: int = 0,
+        stop: Sequence[str] = (),
+    ) -> Iterator[tuple[int, tuple[Outcome, ...]]]:
+        """Write `n` texts for each prompt; each text is an outcome's `raw`."""
+        ...
+
+
+@runtime_checkable
+class Windowed(Protocol):
+    """A model with a limit on its input; whole posts are left out until a prompt fits, the answer is never cut."""
+
+    @property
+    def window(self) -> int | None:
+        """The most tokens a rendered prompt may have; None where there is no known limit."""
+        ...
+
+    def length(self, prompt: Prompt) -> int:
+        """Tokens that this prompt takes in the model, special tokens included."""
+        ...
+
+
+Model = Rater | Comparer

@@ -1,0 +1,304 @@
+"""The nouns of the house: what is read, what a model may see, what it answers, what is kept.
+
+The leak guard is here. A `Pair` holds the hidden scoring standard (narrative and rubric aspects); a `PairView` has no
+field for it. Models and prompts take views only, so showing the standard to a model is a type error. The one door is the
+`oracle` context, which puts the true aspects into the view's plan and is marked as leaking wherever it is printed.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Annotated, Literal, NamedTuple, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from prbench.errors import ContextError, did_you_mean
+
+Text = Annotated[str, StringConstraints(min_length=1)]
+
+
+class Frozen(BaseModel):
+    """What is read from or written to disk: immutable, and no unknown field passes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Post(Frozen):
+    """Something that the user wrote in the past; a profile is a sequence of posts."""
+
+    id: Text
+    text: Text
+    category: str = ""
+
+
+class Aspect(Frozen):
+    """One line of the user's rubric. Hidden from every model."""
+
+    aspect: Text
+    """What the user expects of an answer, as a short title."""
+    evidence: str = ""
+    """Where it shows: a quotation from the narrative, or ids of posts."""
+    reason: str = ""
+    """Why it matters to this user."""
+
+
+class Pair(Frozen):
+    """Two answers to one user's question; the user's own rubric says which is chosen.
+
+    Example:
+        >>> pair = Pair(id="1", user="ann", question="Tea?", chosen="Green.", rejected="Black.")
+        >>> pair.profile
+        ()
+    """
+
+    id: Text
+    user: Text
+    question: Text
+    profile: tuple[Post, ...] = ()
+    narrative: str = ""
+    """What the asker really wants, in full. Hidden from every model."""
+    rubric_aspects: tuple[Aspect, ...] = ()
+    """The scoring standard. Hidden from every model but under `oracle`."""
+    category: str = ""
+    chosen: Text
+    rejected: Text
+    tags: Mapping[str, str] = Field(default_factory=dict)
+    """Free labels. Known ones: `split`; `axis` and `pole` (what decides the pair and what this user wants there, joined
+    by `+` where there are several); `mirror` (shared by the two pairs that meet the same answers with opposite labels);
+    `couple` (shared by the two users who are each other's opposite)."""
+
+    @model_validator(mode="after")
+    def _answers_differ(self) -> Self:
+        if self.chosen == self.rejected:
+            raise ValueError("chosen and rejected are the same text")
+        return self
+
+
+class Question(Frozen):
+    """A user's question with its standard but no answers: what a builder starts from."""
+
+    id: Text
+    user: Text
+    question: Text
+    profile: tuple[Post, ...] = ()
+    narrative: str = ""
+    rubric_aspects: tuple[Aspect, ...] = ()
+    category: str = ""
+    tags: Mapping[str, str] = Field(default_factory=dict)
+
+
+class Channel(StrEnum):
+    """A way in which the user reaches a model."""
+
+    POSTS = "posts"
+    PLAN = "plan"
+
+
+_CHANNELS: dict[str, frozenset[Channel]] = {
+    "none": frozenset(),
+    "profile": frozenset({Channel.POSTS}),
+    "retrieved": frozenset({Channel.POSTS}),
+    "other": frozenset({Channel.POSTS}),
+    "opposite": frozenset({Channel.POSTS}),
+    "plan": frozenset({Channel.PLAN}),
+    "profile+plan": frozenset({Channel.POSTS, Channel.PLAN}),
+    "oracle": frozenset({Channel.PLAN}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What of the user a model is shown: one of a closed set.
+
+    Example:
+        >>> Context.parse("retrieved@5")
+        Context(name='retrieved', k=5)
+        >>> str(Context.parse("profile"))
+        'profile'
+    """
+
+    name: str
+    k: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> "Context":
+        """Read `none`, `profile`, `retrieved@K`, `other`, `opposite`, `plan`, `profile+plan` or `oracle`."""
+        text = text.strip()
+        if match := re.fullmatch(r"retrieved@([1-9][0-9]*)", text):
+            return cls("retrieved", int(match[1]))
+        if text == "retrieved" or text.startswith("retrieved@"):
+            raise ContextError(f"context {text!r} needs a number of posts", hint="for example retrieved@10")
+        if text not in _CHANNELS:
+            known = [name if name != "retrieved" else "retrieved@K" for name in _CHANNELS]
+            raise ContextError(f"unknown context {text!r}", hint=did_you_mean(text, known))
+        return cls(text)
+
+    def __str__(self) -> str:
+        return self.name if self.k is None else f"{self.name}@{self.k}"
+
+    @property
+    def needs(self) -> frozenset[Channel]:
+        """The channels a model must read for this context to mean anything."""
+        return _CHANNELS[self.name]
+
+    @property
+    def leaks(self) -> bool:
+        """Whether the model is shown the scoring standard itself."""
+        return self.name == "oracle"
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerView:
+    """What a Rater may see of one answer."""
+
+    question: str
+    answer: str
+    posts: tuple[Post, ...] = ()
+    plan: tuple[str, ...] = ()
+    user: str | None = None
+    """Whose posts and plan these are; None where no user is shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairView:
+    """What a Comparer may see of a pair: the answers in an order, and no label.
+
+    Example:
+        >>> view = PairView("Tea?", "Green.", "Black.")
+        >>> view.swap().first
+        'Black.'
+    """
+
+    question: str
+    first: str
+    second: str
+    posts: tuple[Post, ...] = ()
+    plan: tuple[str, ...] = ()
+    user: str | None = None
+
+    def swap(self) -> "PairView":
+        """Show the same answers the other way round."""
+        return replace(self, first=self.second, second=self.first)
+
+    def answers(self) -> tuple[AnswerView, AnswerView]:
+        """Split into one view per answer, for a Rater."""
+        return (
+            AnswerView(self.question, self.first, self.posts, self.plan, self.user),
+            AnswerView(self.question, self.second, self.posts, self.plan, self.user),
+        )
+
+
+class Message(NamedTuple):
+    """One turn of a prompt. Chat models use system, user and assistant; other models may name turns as they like."""
+
+    role: str
+    content: str
+
+
+class Prompt(NamedTuple):
+    """Exactly what a model receives for one call; the call's key is a hash over it."""
+
+    messages: tuple[Message, ...]
+
+
+Choice = Literal["first", "second", "tie"]
+Status = Literal["ok", "invalid", "failed"]
+
+
+class Outcome(Frozen):
+    """What one model call came to. A failure is a status here, never a score."""
+
+    status: Status
+    score: float | None = None
+    """A Rater's score, higher is better."""
+    verdict: Choice | None = None
+    """A Comparer's verdict."""
+    margin: float | None = None
+    """A Comparer's preference for the first answer in log-odds, where it has one."""
+    reason: str = ""
+    """Why it is invalid (answered, but unreadable) or failed (no answer)."""
+    raw: str = ""
+    """The model's words, where it has any."""
+    tokens_in: int = 0
+    tokens_out: int = 0
+    latency_ms: float = 0.0
+    cost_usd: float = 0.0
+
+    @classmethod
+    def scored(cls, score: float, **usage: float | str) -> "Outcome":
+        """A Rater's answer; a score that is not finite is invalid.
+
+        Example:
+            >>> Outcome.scored(float("nan")).status
+            'invalid'
+        """
+        score = float(score)
+        if not math.isfinite(score):
+            return cls.invalid(f"score is {score}", **usage)
+        return cls.model_validate({"status": "ok", "score": score, **usage})
+
+    @classmethod
+    def judged(cls, verdict: Choice, margin: float | None = None, **usage: float | str) -> "Outcome":
+        """A Comparer's answer."""
+        if margin is not None and not math.isfinite(margin):
+            return cls.invalid(f"margin is {margin}", **usage)
+        return cls.model_validate({"status": "ok", "verdict": verdict, "margin": margin, **usage})
+
+    @classmethod
+    def invalid(cls, reason: str, **usage: float | str) -> "Outcome":
+        """The model answered, but not with a score or a verdict."""
+        return cls.model_validate({"status": "invalid", "reason": reason, **usage})
+
+    @classmethod
+    def failed(cls, reason: str, **usage: float | str) -> "Outcome":
+        """The model did not answer. Asked again when the run is continued."""
+        return cls.model_validate({"status": "failed", "reason": reason, **usage})
+
+
+Order = Literal["rated", "chosen-first", "chosen-second"]
+
+
+class Record(Frozen):
+    """One line of `records.jsonl`: what a model made of one pair, in one context, order and repeat."""
+
+    pair: str
+    context: str
+    order: Order
+    """`rated` where each answer was scored alone, else which answer the Comparer saw first."""
+    repeat: int = 0
+    status: Status
+    reason: str = ""
+    verdict: Choice | None = None
+    """`first` and `second` are positions as shown; under `rated` the chosen answer is first."""
+    chosen_score: float | None = None
+    rejected_score: float | None = None
+    margin: float | None = None
+    """Preference for the *chosen* answer, in the model's own units."""
+    shown_user: str | None = None
+    """Whose posts the model saw; differs from the pair's user under `other` and `opposite`."""
+    dropped: tuple[str, ...] = ()
+    """Ids of posts left out because they did not fit."""
+    raw: tuple[str, ...] = ()
+    tokens_in: int = 0
+    tokens_out: int = 0
+    latency_ms: float = 0.0
+    cost_usd: float = 0.0
+    calls: tuple[str, ...] = ()
+    """Keys of the model calls behind this record; equal rendered inputs share one call."""
+
+    @property
+    def slot(self) -> tuple[str, str, str, int]:
+        """The place this record fills; a later record for the same slot replaces an earlier one."""
+        return (self.pair, self.context, self.order, self.repeat)
+
+    @property
+    def credit(self) -> float | None:
+        """1 if the chosen answer won, ½ for a tie, 0 if it lost; None if there is no verdict."""
+        if self.status != "ok" or self.verdict is None:
+            return None
+        if self.verdict == "tie":
+            return 0.5
+        chosen_position = "second" if self.order == "chosen-second" else "first"
+        return 1.0 if self.verdict == chosen_position else 0.0
