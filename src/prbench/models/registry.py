@@ -1,0 +1,99 @@
+"""Addresses: `scheme:rest` names a model, `name` alone a baseline.
+
+A scheme is looked up among the built-in ones, then among the entry points of the group `prbench.models`, so a new kind of
+model never needs an edit of this package. A factory is a callable `(rest, options) -> Rater | Comparer`; it is imported
+only when its scheme is asked for, so listing models loads nothing heavy.
+"""
+
+from collections.abc import Callable
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Literal, NamedTuple, cast
+
+from pydantic import Field
+
+from prbench.errors import AddressError, did_you_mean
+from prbench.models.protocols import Model, Price
+from prbench.types import Frozen
+
+GROUP = "prbench.models"
+
+
+class ModelOptions(Frozen):
+    """What a user may set for any model; a backend ignores what it has no use for."""
+
+    template: Path | None = None
+    """A template file in place of the built-in one."""
+    seed: int = 0
+    window: int | None = Field(default=None, ge=1)
+    """Most tokens of a prompt; default: what the model says of itself."""
+    device: str = "auto"
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    batch_tokens: int = Field(default=8192, ge=1)
+    """Most tokens, padding included, in one forward pass."""
+    concurrency: int = Field(default=8, ge=1)
+    timeout_s: float = Field(default=60.0, gt=0)
+    retries: int = Field(default=4, ge=0)
+    """How often a request that met a passing fault is sent again."""
+    temperature: float = Field(default=0.0, ge=0)
+    max_tokens: int = Field(default=1024, ge=1)
+    price: Price | None = None
+
+
+Factory = Callable[[str, ModelOptions], Model]
+
+
+class Scheme(NamedTuple):
+    """How addresses of one kind look, what they give, and where the code is."""
+
+    pattern: str
+    summary: str
+    target: str
+    """`module:attribute` of the factory."""
+
+
+BUILTIN: dict[str, Scheme] = {
+    "random": Scheme("random", "a hash of question and answer: chance", "prbench.models.baselines:random"),
+    "longer": Scheme("longer", "prefers the longer answer", "prbench.models.baselines:longer"),
+    "shorter": Scheme("shorter", "prefers the shorter answer", "prbench.models.baselines:shorter"),
+    "overlap": Scheme("overlap", "prefers the answer that repeats the question's words", "prbench.models.baselines:overlap"),
+    "hf": Scheme("hf:ORG/NAME or hf:DIR", "sequence-classifier reward model", "prbench.models.hf:load"),
+    "dpo": Scheme("dpo:POLICY,REFERENCE", "implicit reward of a DPO-trained policy", "prbench.models.dpo:load"),
+    "chat": Scheme(
+        "chat:MODEL@BASE_URL#compare|rate", "LLM judge on any OpenAI-compatible endpoint", "prbench.models.chat:load"
+    ),
+    "http": Scheme("http:http://HOST:PORT", "a served reward model", "prbench.models.http:load"),
+    "stored": Scheme("stored:FILE", "scores computed elsewhere, by pair id", "prbench.models.stored:load"),
+    "py": Scheme("py:MODULE:ATTR", "a Python function, Rater or Comparer", "prbench.models.python:load"),
+}
+"""Every scheme that ships with the package, baselines first."""
+
+BASELINES = ("random", "longer", "shorter", "overlap")
+
+
+def load_model(address: str, options: ModelOptions | None = None) -> Model:
+    """Open a model by its address.
+
+    Example:
+        >>> load_model("longer").card.address
+        'longer'
+    """
+    scheme, _, rest = address.partition(":")
+    return _factory(scheme, address)(rest, options or ModelOptions())
+
+
+def schemes() -> dict[str, Scheme]:
+    """All known kinds of address: built in and installed."""
+    found = dict(BUILTIN)
+    for point in entry_points(group=GROUP):
+        found.setdefault(point.name, Scheme(f"{point.name}:…", f"from {point.value}", point.value))
+    return found
+
+
+def _factory(scheme: str, address: str) -> Factory:
+    known = schemes()
+    if scheme not in known:
+        raise AddressError(f"unknown model address {address!r}", hint=did_you_mean(scheme, known))
+    module, _, attribute = known[scheme].target.partition(":")
+    return cast(Factory, getattr(import_module(module), attribute))

@@ -1,0 +1,98 @@
+"""Templates: files that turn a view into text, in one pass.
+
+A template is a sandboxed Jinja file whose only variables are the fields of a view, so user text is never read as a
+template and the hidden standard cannot be named. A template that lacks a slot it needs is refused before any call (a
+template without the answer gives every answer the same reward, defect D2).
+"""
+
+import hashlib
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+from typing import Literal
+
+from jinja2 import StrictUndefined, TemplateSyntaxError, UndefinedError, meta
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from prbench.errors import TemplateError, did_you_mean
+from prbench.types import AnswerView, Channel, PairView
+
+Kind = Literal["turn", "rate", "compare"]
+"""`turn`: the user's turn before an answer; `rate`: a request to rate one answer; `compare`: to compare two."""
+
+_SLOTS: dict[Kind, tuple[frozenset[str], frozenset[str]]] = {  # (required, allowed besides)
+    "turn": (frozenset({"question"}), frozenset({"posts", "plan"})),
+    "rate": (frozenset({"question", "answer"}), frozenset({"posts", "plan"})),
+    "compare": (frozenset({"question", "first", "second"}), frozenset({"posts", "plan"})),
+}
+
+_environment = ImmutableSandboxedEnvironment(
+    undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=False, autoescape=False
+)
+
+
+class Template:
+    """One template, checked when it is made.
+
+    Example:
+        >>> template = Template("{{ question }}", "turn")
+        >>> template.render(AnswerView("Tea?", "Green."))
+        'Tea?'
+        >>> sorted(template.reads)
+        []
+    """
+
+    def __init__(self, source: str, kind: Kind, name: str = "<template>") -> None:
+        self.source = source
+        self.kind: Kind = kind
+        self.name = name
+        required, optional = _SLOTS[kind]
+        try:
+            self._compiled = _environment.from_string(source)
+            self._slots = meta.find_undeclared_variables(_environment.parse(source))
+        except TemplateSyntaxError as error:
+            raise TemplateError(f"template {name}, line {error.lineno}: {error.message}") from error
+        if missing := sorted(required - self._slots):
+            raise TemplateError(
+                f"template {name} has no slot {{{{ {missing[0]} }}}}",
+                hint=f"a {kind!r} template must show: {', '.join(sorted(required))}",
+            )
+        if unknown := sorted(self._slots - required - optional):
+            raise TemplateError(
+                f"template {name} asks for {unknown[0]!r}, which no model may see or no view has",
+                hint=did_you_mean(unknown[0], sorted(required | optional)),
+            )
+
+    @classmethod
+    def builtin(cls, file: str, kind: Kind) -> "Template":
+        """Load one of the templates that ship beside this module."""
+        return cls(files("prbench.prompts").joinpath(file).read_text(encoding="utf-8"), kind, file)
+
+    @classmethod
+    def load(cls, path: Path | None, kind: Kind, default: str) -> "Template":
+        """Load a user's template file, or the built-in one where there is none."""
+        if path is None:
+            return cls.builtin(default, kind)
+        try:
+            source = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise TemplateError(f"cannot read template {str(path)!r}: {error}") from error
+        return cls(source, kind, str(path))
+
+    @property
+    def reads(self) -> frozenset[Channel]:
+        """The channels that this template shows."""
+        return frozenset(channel for channel in Channel if channel.value in self._slots)
+
+    @cached_property
+    def digest(self) -> str:
+        """Short content hash, part of every call's key."""
+        return hashlib.sha256(self.source.encode()).hexdigest()[:12]
+
+    def render(self, view: AnswerView | PairView) -> str:
+        """Fill the template from a view, in one pass, without surrounding white space."""
+        slots = {slot: getattr(view, slot) for slot in self._slots}
+        try:
+            return self._compiled.render(slots).strip()
+        except UndefinedError as error:
+            raise TemplateError(f"template {self.name}: {error.message}") from error
