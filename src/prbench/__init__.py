@@ -1,0 +1,1 @@
+"""prbench: does a reward model know what this user wants?"""
