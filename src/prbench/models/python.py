@@ -1,0 +1,158 @@
+"""Plain Python as a model: `py:module:attribute`, or any callable handed to `evaluate`.
+
+A function says by its parameter names what it reads:
+
+    def rate(question, answer) -> float                     a Rater that ignores the user
+    def rate(question, answer, posts) -> float              a Rater that reads the profile
+    def compare(question, first, second, posts) -> str      a Comparer: "first", "second" or "tie"
+
+Known names: question, answer, first, second, posts, plan, user. A single parameter named `view` takes the whole view.
+"""
+
+import hashlib
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, cast
+
+from prbench.errors import AddressError, ModelError, did_you_mean
+from prbench.models.protocols import Model, ModelCard
+from prbench.models.registry import ModelOptions
+from prbench.types import AnswerView, Channel, Message, Outcome, PairView, Prompt
+
+_RATER_NAMES = ("question", "answer", "posts", "plan", "user")
+_COMPARER_NAMES = ("question", "first", "second", "posts", "plan", "user")
+
+
+def load(rest: str, options: ModelOptions) -> Model:
+    """Import `module:attribute`; the attribute may be a model, a function, or a class to call without arguments."""
+    module_name, _, attribute = rest.partition(":")
+    if not module_name or not attribute:
+        raise AddressError(f"py:{rest} should be py:MODULE:ATTRIBUTE", hint="for example py:my_models:score")
+    if str(Path.cwd()) not in sys.path:  # a script in the working folder is what users mean
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        module = import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise AddressError(f"py:{rest}: {error}", hint="is the file in the working folder or installed?") from error
+    if not hasattr(module, attribute):
+        names = [name for name in vars(module) if not name.startswith("_")]
+        raise AddressError(f"{module_name!r} has no {attribute!r}", hint=did_you_mean(attribute, names))
+    return wrap(getattr(module, attribute), address=f"py:{rest}")
+
+
+def wrap(thing: Any, address: str = "") -> Model:
+    """Turn a model or a callable into a Rater or a Comparer.
+
+    Example:
+        >>> def shorter(question, answer):
+        ...     return -len(answer)
+        >>> [outcome.score for _, outcome in wrap(shorter).rate([AnswerView("Tea?", "Green.")])]
+        [-6.0]
+    """
+    if inspect.isclass(thing):
+        thing = thing()
+    if hasattr(thing, "card") and hasattr(thing, "render") and (hasattr(thing, "rate") or hasattr(thing, "compare")):
+        return cast(Model, thing)
+    if not callable(thing):
+        raise ModelError(
+            f"{thing!r} is not a model: it has no rate or compare method and cannot be called",
+            hint="pass an address such as 'longer', a Rater, a Comparer, or a function of (question, answer, posts)",
+        )
+    names = _parameters(thing)
+    address = address or f"py:{getattr(thing, '__module__', '?')}:{_name(thing)}"
+    if "first" in names or "second" in names:
+        return FunctionComparer(thing, names, address)
+    return FunctionRater(thing, names, address)
+
+
+def _name(thing: Callable[..., Any]) -> str:
+    return str(getattr(thing, "__qualname__", type(thing).__name__))
+
+
+def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    parameters = inspect.signature(function).parameters.values()
+    names = tuple(p.name for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY))
+    names += tuple(p.name for p in parameters if p.default is not p.empty and p.name in (*_RATER_NAMES, *_COMPARER_NAMES))
+    known = _COMPARER_NAMES if {"first", "second"} & set(names) else _RATER_NAMES
+    required = {"first", "second"} if known is _COMPARER_NAMES else {"answer"}
+    if names == ("view",):
+        return names
+    if unknown := [name for name in names if name not in known]:
+        raise ModelError(
+            f"{_name(function)} has a parameter {unknown[0]!r} that no view has",
+            hint=did_you_mean(unknown[0], known),
+        )
+    if missing := sorted(required - set(names)):
+        raise ModelError(f"{_name(function)} has no parameter {missing[0]!r}", hint="it could not tell the answers apart")
+    return names
+
+
+def _source_hash(function: Callable[..., Any]) -> str:
+    try:
+        return hashlib.sha256(inspect.getsource(function).encode()).hexdigest()[:12]
+    except (OSError, TypeError):
+        return ""
+
+
+class _Function:
+    """What both kinds of wrapped function share."""
+
+    def __init__(self, function: Callable[..., Any], names: tuple[str, ...], address: str) -> None:
+        self._function = function
+        self._names = names
+        everything = names == ("view",)
+        self.card = ModelCard(
+            address=address,
+            revision=_source_hash(function),
+            reads=frozenset(channel for channel in Channel if everything or channel.value in names),
+            reusable=False,  # the code behind a function cannot be pinned: what it calls may have changed
+        )
+
+    def _call(self, view: AnswerView | PairView) -> Any:
+        if self._names == ("view",):
+            return self._function(view)
+        return self._function(**{name: getattr(view, name) for name in self._names})
+
+    def _render(self, view: AnswerView | PairView, answers: Sequence[Message]) -> Prompt:
+        posts = [Message(f"post {post.id}", post.text) for post in view.posts if Channel.POSTS in self.card.reads]
+        plan = [Message("plan", line) for line in view.plan if Channel.PLAN in self.card.reads]
+        sees_user = "user" in self._names or self._names == ("view",)
+        user = [Message("user id", view.user)] if view.user is not None and sees_user else []
+        return Prompt((*user, *posts, *plan, Message("user", view.question), *answers))
+
+
+class FunctionRater(_Function):
+    """A function of one answer."""
+
+    def render(self, view: AnswerView) -> Prompt:
+        """The arguments, as named turns."""
+        return self._render(view, [Message("assistant", view.answer)])
+
+    def rate(self, views: Sequence[AnswerView]) -> Iterator[tuple[int, Outcome]]:
+        """Call the function once for each view."""
+        for index, view in enumerate(views):
+            score = self._call(view)
+            try:
+                yield index, Outcome.scored(score)
+            except (TypeError, ValueError):
+                yield index, Outcome.invalid(f"returned {score!r}, not a number")
+
+
+class FunctionComparer(_Function):
+    """A function of two answers in an order."""
+
+    def render(self, view: PairView) -> Prompt:
+        """The arguments, as named turns."""
+        return self._render(view, [Message("first", view.first), Message("second", view.second)])
+
+    def compare(self, views: Sequence[PairView]) -> Iterator[tuple[int, Outcome]]:
+        """Call the function once for each view."""
+        for index, view in enumerate(views):
+            verdict = self._call(view)
+            if verdict in ("first", "second", "tie"):
+                yield index, Outcome.judged(verdict)
+            else:
+                yield index, Outcome.invalid(f"returned {verdict!r}, not 'first', 'second' or 'tie'")
