@@ -1,8 +1,8 @@
 """The nouns of the house: what is read, what a model may see, what it answers, what is kept.
 
 The leak guard is here. A `Pair` holds the hidden scoring standard (narrative and rubric aspects); a `PairView` has no
-field for it. Models and prompts take views only, so showing the standard to a model is a type error. The one door is the
-`oracle` context, which puts the true aspects into the view's plan and is marked as leaking wherever it is printed.
+field for it. Models and prompts take views only, so showing the standard to a model is a type error. The one door is
+the `oracle` context, which puts the true aspects into the view's plan and is marked as leaking wherever it is printed.
 """
 
 import math

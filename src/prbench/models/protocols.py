@@ -10,23 +10,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from pydantic import Field
 
+from prbench.config import Price
 from prbench.types import AnswerView, Channel, Frozen, Outcome, PairView, Prompt
-
-
-class Price(Frozen):
-    """US dollars per million tokens."""
-
-    per_million_in: float = Field(ge=0)
-    per_million_out: float = Field(ge=0)
-
-    def cost_usd(self, tokens_in: int, tokens_out: int) -> float:
-        """Price one call.
-
-        Example:
-            >>> Price(per_million_in=1.0, per_million_out=2.0).cost_usd(500_000, 250_000)
-            1.0
-        """
-        return (tokens_in * self.per_million_in + tokens_out * self.per_million_out) / 1e6
 
 
 class ModelCard(Frozen):

@@ -74,8 +74,12 @@ def _name(thing: Callable[..., Any]) -> str:
 
 def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
     parameters = inspect.signature(function).parameters.values()
-    names = tuple(p.name for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY))
-    names += tuple(p.name for p in parameters if p.default is not p.empty and p.name in (*_RATER_NAMES, *_COMPARER_NAMES))
+    names = tuple(
+        p.name for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+    )
+    names += tuple(
+        p.name for p in parameters if p.default is not p.empty and p.name in (*_RATER_NAMES, *_COMPARER_NAMES)
+    )
     known = _COMPARER_NAMES if {"first", "second"} & set(names) else _RATER_NAMES
     required = {"first", "second"} if known is _COMPARER_NAMES else {"answer"}
     if names == ("view",):
@@ -86,7 +90,9 @@ def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
             hint=did_you_mean(unknown[0], known),
         )
     if missing := sorted(required - set(names)):
-        raise ModelError(f"{_name(function)} has no parameter {missing[0]!r}", hint="it could not tell the answers apart")
+        raise ModelError(
+            f"{_name(function)} has no parameter {missing[0]!r}", hint="it could not tell the answers apart"
+        )
     return names
 
 

@@ -8,37 +8,15 @@ only when its scheme is asked for, so listing models loads nothing heavy.
 from collections.abc import Callable
 from importlib import import_module
 from importlib.metadata import entry_points
-from pathlib import Path
-from typing import Literal, NamedTuple, cast
+from typing import NamedTuple, cast
 
-from pydantic import Field
-
+from prbench.config import ModelOptions
 from prbench.errors import AddressError, did_you_mean
-from prbench.models.protocols import Model, Price
-from prbench.types import Frozen
+from prbench.models.protocols import Model
+
+__all__ = ["BASELINES", "BUILTIN", "Factory", "ModelOptions", "Scheme", "load_model", "schemes"]
 
 GROUP = "prbench.models"
-
-
-class ModelOptions(Frozen):
-    """What a user may set for any model; a backend ignores what it has no use for."""
-
-    template: Path | None = None
-    """A template file in place of the built-in one."""
-    seed: int = 0
-    window: int | None = Field(default=None, ge=1)
-    """Most tokens of a prompt; default: what the model says of itself."""
-    device: str = "auto"
-    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
-    batch_tokens: int = Field(default=8192, ge=1)
-    """Most tokens, padding included, in one forward pass."""
-    concurrency: int = Field(default=8, ge=1)
-    timeout_s: float = Field(default=60.0, gt=0)
-    retries: int = Field(default=4, ge=0)
-    """How often a request that met a passing fault is sent again."""
-    temperature: float = Field(default=0.0, ge=0)
-    max_tokens: int = Field(default=1024, ge=1)
-    price: Price | None = None
 
 
 Factory = Callable[[str, ModelOptions], Model]
@@ -57,7 +35,7 @@ BUILTIN: dict[str, Scheme] = {
     "random": Scheme("random", "a hash of question and answer: chance", "prbench.models.baselines:random"),
     "longer": Scheme("longer", "prefers the longer answer", "prbench.models.baselines:longer"),
     "shorter": Scheme("shorter", "prefers the shorter answer", "prbench.models.baselines:shorter"),
-    "overlap": Scheme("overlap", "prefers the answer that repeats the question's words", "prbench.models.baselines:overlap"),
+    "overlap": Scheme("overlap", "prefers the answer with the question's words", "prbench.models.baselines:overlap"),
     "hf": Scheme("hf:ORG/NAME or hf:DIR", "sequence-classifier reward model", "prbench.models.hf:load"),
     "dpo": Scheme("dpo:POLICY,REFERENCE", "implicit reward of a DPO-trained policy", "prbench.models.dpo:load"),
     "chat": Scheme(

@@ -1,8 +1,8 @@
 """`stored:FILE`: scores or verdicts computed elsewhere, looked up by pair id.
 
 Rows of JSONL, CSV or Parquet with `id` (or `pair`) and either `chosen_score` and `rejected_score`, or a `verdict` of
-`chosen`, `rejected` or `tie`; optionally `context`. The `records.jsonl` of a run is such a file too. A pair that the file
-does not know is a failed record, never a score.
+`chosen`, `rejected` or `tie`; optionally `context`. The `records.jsonl` of a run is such a file too. A pair that
+the file does not know is a failed record, never a score.
 """
 
 import csv
@@ -27,7 +27,7 @@ class Stored:
         self._verdicts: dict[tuple[str, str | None, str | None, int], str] = {}
         for place, row in _rows(path):
             self._keep(place, row)
-        contexts = {context for _, context, *_ in [*self._scores, *self._verdicts]}
+        contexts = {key[1] for key in self._scores} | {key[1] for key in self._verdicts}
         self.contexts: frozenset[str] | None = None if contexts == {None} else frozenset(filter(None, contexts))
         """The contexts the file names; None where it has no such column and so stands for any one of them."""
         self.orders: tuple[Order, ...] = ("chosen-first", "chosen-second") if self._has_orders() else ("rated",)

@@ -1,0 +1,114 @@
+"""What a user may set, resolved and written beside every run.
+
+Only what can change an answer enters the digest that names a run's folder: the same command continues the same run, and a
+faster machine, more concurrency or a new `--by` do not start another one.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, field_validator
+
+from prbench.types import Context, Frozen
+
+CACHE_VARIABLE = "PRBENCH_CACHE"
+
+
+class Price(Frozen):
+    """US dollars per million tokens."""
+
+    per_million_in: float = Field(ge=0)
+    per_million_out: float = Field(ge=0)
+
+    def cost_usd(self, tokens_in: float, tokens_out: float) -> float:
+        """Price one call.
+
+        Example:
+            >>> Price(per_million_in=1.0, per_million_out=2.0).cost_usd(500_000, 250_000)
+            1.0
+        """
+        return (tokens_in * self.per_million_in + tokens_out * self.per_million_out) / 1e6
+
+
+class ModelOptions(Frozen):
+    """What a user may set for any model; a backend ignores what it has no use for."""
+
+    template: Path | None = None
+    """A template file in place of the built-in one."""
+    seed: int = 0
+    window: int | None = Field(default=None, ge=1)
+    """Most tokens of a prompt; default: what the model says of itself."""
+    device: str = "auto"
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    batch_tokens: int = Field(default=8192, ge=1)
+    """Most tokens, padding included, in one forward pass."""
+    concurrency: int = Field(default=8, ge=1)
+    timeout_s: float = Field(default=60.0, gt=0)
+    retries: int = Field(default=4, ge=0)
+    """How often a request that met a passing fault is sent again."""
+    temperature: float = Field(default=0.0, ge=0)
+    max_tokens: int = Field(default=1024, ge=1)
+    price: Price | None = None
+
+
+class RunConfig(Frozen):
+    """A run, resolved: what was evaluated, on what, how."""
+
+    suite: str
+    split: str | None = "test"
+    model: str
+    contexts: tuple[str, ...] = ("none", "profile", "other")
+    planner: str | None = None
+    """Address of the model that writes plans; None: the evaluated model itself."""
+    orders: Literal["both", "first"] = "both"
+    """Whether a Comparer is asked in both orders; one order leaves position bias unmeasured."""
+    repeats: int = Field(default=1, ge=1)
+    seed: int = 0
+    limit: int | None = Field(default=None, ge=1)
+    by: tuple[str, ...] = ()
+    """Tags to report groups by, besides the category."""
+    columns: Mapping[str, str] = Field(default_factory=dict)
+    revision: str | None = None
+    """Revision of a hub suite."""
+    allow_unfit: bool = False
+    """Whether a pair that cannot be shown becomes an invalid record instead of an error."""
+    resamples: int = Field(default=2000, ge=100)
+    options: ModelOptions = ModelOptions()
+
+    @field_validator("contexts")
+    @classmethod
+    def _known_contexts(cls, contexts: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(str(Context.parse(context)) for context in contexts))
+
+    def identity(self) -> dict[str, Any]:
+        """What can change an answer, as JSON values."""
+        data: dict[str, Any] = self.model_dump(mode="json", exclude={"by", "options", "allow_unfit"})
+        options = self.options.model_dump(mode="json")
+        data["options"] = {key: options[key] for key in ("window", "dtype", "temperature", "max_tokens", "seed")}
+        if self.options.template is not None and self.options.template.is_file():
+            data["template"] = hashlib.sha256(self.options.template.read_bytes()).hexdigest()
+        return data
+
+
+def digest(data: Any) -> str:
+    """Content hash of JSON values, independent of key order.
+
+    Example:
+        >>> digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
+        True
+    """
+    text = json.dumps(data, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def cache_folder() -> Path:
+    """Where calls and weights are kept between runs: `$PRBENCH_CACHE`, else the platform's cache folder."""
+    if folder := os.environ.get(CACHE_VARIABLE):
+        return Path(folder)
+    from platformdirs import user_cache_path
+
+    return user_cache_path("prbench", appauthor=False)

@@ -1,0 +1,119 @@
+"""Contexts: from a pair to what a model is shown of its user. The only place where a `Pair` becomes a `PairView`."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from prbench.contexts.budget import Budget, Unfit
+from prbench.contexts.derange import mirror_twins, other_users
+from prbench.errors import ContextError
+from prbench.models.protocols import Model
+from prbench.rank import BM25, Ranker
+from prbench.types import Aspect, Context, Pair, PairView, Post
+
+
+class Shown(NamedTuple):
+    """What a model is shown for a pair: the chosen answer stands first, the run swaps where it must."""
+
+    view: PairView
+    dropped: tuple[str, ...]
+
+
+class ContextBuilder:
+    """Builds views for one suite and one model.
+
+    Args:
+        pairs: The whole suite, so that `other` does not change with what is left out of a run.
+        model: Whose window must be kept.
+        ranker: Chooses posts for `retrieved@k` and where not all fit.
+        seed: Of the derangement behind `other`.
+        plans: Inferred aspects by pair id, for `plan` and `profile+plan`.
+
+    Example:
+        >>> from prbench.models import load_model
+        >>> pair = Pair(id="1", user="ann", question="Tea?", chosen="Green.", rejected="Black.")
+        >>> builder = ContextBuilder([pair], load_model("longer"))
+        >>> builder.show(pair, Context.parse("none")).view.first
+        'Green.'
+    """
+
+    def __init__(
+        self,
+        pairs: Sequence[Pair],
+        model: Model,
+        *,
+        ranker: Ranker | None = None,
+        seed: int = 0,
+        plans: Mapping[str, tuple[str, ...]] | None = None,
+    ) -> None:
+        self._pairs = pairs
+        self._ranker = ranker or BM25()
+        self._seed = seed
+        self._plans = plans or {}
+        self._budget = Budget(model, self._ranker)
+        self._others: dict[tuple[str, str], str] | None = None
+        self._twins: dict[str, Pair] | None = None
+        self._profiles: dict[tuple[str, str], tuple[Post, ...]] = {}
+        for pair in pairs:
+            self._profiles.setdefault((pair.tags.get("split", ""), pair.user), pair.profile)
+
+    def show(self, pair: Pair, context: Context) -> Shown | Unfit:
+        """What the model sees of this pair in this context, or why it can see nothing."""
+        user, posts = self._posts(pair, context)
+        plan = self._plan(pair, context)
+        if isinstance(plan, Unfit):
+            return plan
+        if "posts" in context.needs and not posts:
+            return Unfit(f"user {user!r} has no posts to show")
+        view = PairView(pair.question, pair.chosen, pair.rejected, posts, plan, user)
+        fitted = self._budget.fit(view)
+        return fitted if isinstance(fitted, Unfit) else Shown(fitted.view, fitted.dropped)
+
+    def _posts(self, pair: Pair, context: Context) -> tuple[str | None, tuple[Post, ...]]:
+        match context.name:
+            case "profile" | "profile+plan":
+                return pair.user, pair.profile
+            case "retrieved":
+                best = {post.id for post in self._ranker.rank(pair.question, pair.profile)[: context.k]}
+                return pair.user, tuple(post for post in pair.profile if post.id in best)
+            case "other":
+                other = self._other(pair)
+                return other, self._profiles[pair.tags.get("split", ""), other]
+            case "opposite":
+                twin = self._twin(pair)
+                return twin.user, twin.profile
+            case "plan" | "oracle":
+                return pair.user, ()
+            case _:
+                return None, ()
+
+    def _plan(self, pair: Pair, context: Context) -> tuple[str, ...] | Unfit:
+        if context.leaks:
+            return tuple(map(aspect_line, pair.rubric_aspects)) or Unfit("the pair has no rubric aspects")
+        if "plan" in context.needs:
+            return self._plans.get(pair.id) or Unfit("there is no plan for the pair")
+        return ()
+
+    def _other(self, pair: Pair) -> str:
+        if self._others is None:
+            self._others = other_users(self._pairs, self._seed)
+        return self._others[pair.tags.get("split", ""), pair.user]
+
+    def _twin(self, pair: Pair) -> Pair:
+        if self._twins is None:
+            self._twins = mirror_twins(self._pairs)
+        if pair.id not in self._twins:
+            raise ContextError(
+                f"context 'opposite' needs a mirrored suite; pair {pair.id!r} has no other half",
+                hint="leave it out, or use the suite 'mirror'",
+            )
+        return self._twins[pair.id]
+
+
+def aspect_line(aspect: Aspect) -> str:
+    """An aspect as one line of a plan.
+
+    Example:
+        >>> aspect_line(Aspect(aspect="Keep it short", reason="reads on the bus"))
+        'Keep it short (reads on the bus)'
+    """
+    return f"{aspect.aspect} ({aspect.reason})" if aspect.reason else aspect.aspect

@@ -1,0 +1,70 @@
+"""Who is shown instead: a fixed derangement of users for `other`, the couple's other half for `opposite`."""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from prbench.errors import ContextError
+from prbench.types import Pair
+
+
+def derangement(users: Iterable[str], seed: int) -> dict[str, str]:
+    """Send every user to a different one: a seeded order, each to the next.
+
+    Example:
+        >>> derangement(["ann", "bob"], seed=0)
+        {'ann': 'bob', 'bob': 'ann'}
+    """
+    order = sorted(set(users), key=lambda user: hashlib.sha256(f"{seed}\x00{user}".encode()).digest())
+    if len(order) < 2:
+        raise ContextError(
+            f"context 'other' needs at least two users in a split, found {len(order)}",
+            hint="leave it out, or take a suite with more users",
+        )
+    following = dict(zip(order, [*order[1:], order[0]], strict=True))
+    return {user: following[user] for user in sorted(following)}
+
+
+def other_users(pairs: Sequence[Pair], seed: int) -> dict[tuple[str, str], str]:
+    """For each (split, user) the user of the same split who is shown instead."""
+    by_split: dict[str, set[str]] = defaultdict(set)
+    for pair in pairs:
+        by_split[pair.tags.get("split", "")].add(pair.user)
+    return {
+        (split, user): other for split, users in by_split.items() for user, other in derangement(users, seed).items()
+    }
+
+
+def mirror_twins(pairs: Sequence[Pair]) -> dict[str, Pair]:
+    """For each pair of a mirrored suite the pair with the same answers and the opposite label."""
+    halves: dict[str, list[Pair]] = defaultdict(list)
+    for pair in pairs:
+        if mirror := pair.tags.get("mirror"):
+            halves[mirror].append(pair)
+    twins: dict[str, Pair] = {}
+    for group in halves.values():
+        if len(group) == 2:
+            one, two = group
+            twins[one.id], twins[two.id] = two, one
+    return twins
+
+
+def stances(pairs: Iterable[Pair]) -> dict[str, dict[str, str]]:
+    """What each user wants on each axis, read off the `axis` and `pole` tags of the user's own pairs."""
+    held: dict[str, dict[str, str]] = defaultdict(dict)
+    for pair in pairs:
+        held[pair.user].update(decides(pair.tags))
+    return dict(held)
+
+
+def decides(tags: Mapping[str, str]) -> dict[str, str]:
+    """The axes that decide a pair, with the pole its user wants.
+
+    Example:
+        >>> decides({"axis": "risk+brevity", "pole": "caution+brief"})
+        {'risk': 'caution', 'brevity': 'brief'}
+    """
+    axes, poles = tags.get("axis", ""), tags.get("pole", "")
+    if not axes or not poles:
+        return {}
+    return dict(zip(axes.split("+"), poles.split("+"), strict=False))
