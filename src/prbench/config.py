@@ -1,7 +1,7 @@
 """What a user may set, resolved and written beside every run.
 
-Only what can change an answer enters the digest that names a run's folder: the same command continues the same run, and a
-faster machine, more concurrency or a new `--by` do not start another one.
+Only what can change an answer enters the digest that names a run's folder: the same command continues the same run, and
+a faster machine, more concurrency or a new `--by` do not start another one.
 """
 
 import hashlib

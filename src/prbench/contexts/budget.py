@@ -1,6 +1,7 @@
-"""Fitting a view into a model's window: whole posts go, the least relevant first; the answer is never cut (defect D10)."""
+"""Fitting a view into a model's window: whole posts go, the least relevant first; the answer is never cut (D10)."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple, cast
 
@@ -46,12 +47,14 @@ class Budget:
     def __init__(self, model: Model, ranker: Ranker) -> None:
         self._model = model
         self._ranker = ranker
-        self._windowed = model if isinstance(model, Windowed) and model.window is not None else None
+        known = isinstance(model, Windowed) and model.window is not None
+        self._length: Callable[[Prompt], int] = cast(Windowed, model).length if known else lambda prompt: 0
+        self._window = cast(int, cast(Windowed, model).window) if known else sys.maxsize
         self._lengths: dict[str, int] = {}
 
     def fit(self, view: PairView) -> Fitted | Unfit:
         """Drop posts until the view fits, keeping at least one and the original order."""
-        if self._windowed is None or self._surely_fits(view) or self._over(view) <= 0:
+        if self._surely_fits(view) or self._over(view) <= 0:
             return Fitted(view, ())
         if not view.posts:
             return Unfit(f"question and answer alone are {self._over(view)} tokens over the window of {self._window}")
@@ -64,20 +67,13 @@ class Budget:
         ids = {post.id for post in fitted.posts}
         return Fitted(fitted, tuple(post.id for post in view.posts if post.id not in ids))
 
-    @property
-    def _window(self) -> int:
-        assert self._windowed is not None and self._windowed.window is not None
-        return self._windowed.window
-
     def _over(self, view: PairView) -> int:
         """How many tokens the longest prompt of this view is over the window."""
-        assert self._windowed is not None
-        return max(self._windowed.length(prompt) for prompt in render_all(self._model, view)) - self._window
+        return max(self._length(prompt) for prompt in render_all(self._model, view)) - self._window
 
     def _tokens(self, text: str) -> int:
-        assert self._windowed is not None
         if text not in self._lengths:
-            self._lengths[text] = self._windowed.length(Prompt((Message("user", text),)))
+            self._lengths[text] = self._length(Prompt((Message("user", text),)))
         return self._lengths[text]
 
     def _surely_fits(self, view: PairView) -> bool:

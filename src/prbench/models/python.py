@@ -74,24 +74,21 @@ def _name(thing: Callable[..., Any]) -> str:
 
 def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
     parameters = inspect.signature(function).parameters.values()
-    names = tuple(
-        p.name for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
-    )
-    names += tuple(
-        p.name for p in parameters if p.default is not p.empty and p.name in (*_RATER_NAMES, *_COMPARER_NAMES)
-    )
-    known = _COMPARER_NAMES if {"first", "second"} & set(names) else _RATER_NAMES
-    required = {"first", "second"} if known is _COMPARER_NAMES else {"answer"}
-    if names == ("view",):
-        return names
-    if unknown := [name for name in names if name not in known]:
+    required = [p.name for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    optional = [p.name for p in parameters if p.default is not p.empty]
+    if required == ["view"]:
+        return ("view",)
+    known, wanted = (_COMPARER_NAMES, {"first", "second"}) if "first" in required else (_RATER_NAMES, {"answer"})
+    if unknown := [name for name in required if name not in known]:
         raise ModelError(
             f"{_name(function)} has a parameter {unknown[0]!r} that no view has",
             hint=did_you_mean(unknown[0], known),
         )
-    if missing := sorted(required - set(names)):
+    names = (*required, *(name for name in optional if name in known))
+    if missing := sorted(wanted - set(names)):
         raise ModelError(
-            f"{_name(function)} has no parameter {missing[0]!r}", hint="it could not tell the answers apart"
+            f"{_name(function)} has no parameter {missing[0]!r}, so it could not tell the answers apart",
+            hint=f"known names: {', '.join(known)}",
         )
     return names
 

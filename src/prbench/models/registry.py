@@ -1,8 +1,8 @@
 """Addresses: `scheme:rest` names a model, `name` alone a baseline.
 
-A scheme is looked up among the built-in ones, then among the entry points of the group `prbench.models`, so a new kind of
-model never needs an edit of this package. A factory is a callable `(rest, options) -> Rater | Comparer`; it is imported
-only when its scheme is asked for, so listing models loads nothing heavy.
+A scheme is looked up among the built-in ones, then among the entry points of the group `prbench.models`, so a new kind
+of model never needs an edit of this package. A factory is a callable `(rest, options) -> Rater | Comparer`; it is
+imported only when its scheme is asked for, so listing models loads nothing heavy.
 """
 
 from collections.abc import Callable

@@ -1,0 +1,163 @@
+"""From rows to pairs and questions: which column is which field, and what is made up where a source has none.
+
+The paper's layout (`id, question, profile, rubric_aspects, narrative, category, chosen, rejected`) and TRL's
+(`prompt, chosen, rejected`) are understood as they are; anything else by a column mapping. A missing id or user is
+derived from content, so that it is the same on every machine. Unknown columns are ignored and listed, never guessed at.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from prbench.data.conversation import read_exchange, read_messages, render
+from prbench.data.fields import (
+    Profiles,
+    content_id,
+    derive_user,
+    read_aspects,
+    read_identifier,
+    read_tags,
+    read_text,
+)
+from prbench.data.rows import Place, Row, missing_field
+from prbench.errors import DataError, did_you_mean
+from prbench.types import Pair, Question
+
+FIELDS = (*Pair.model_fields, "split")
+"""Every field that a column can be mapped to; `split` becomes a tag."""
+
+_ALIASES = {"question": "prompt", "user": "user_id"}
+
+
+class _Hidden(NamedTuple):
+    """What a pair and a question have in common besides id, user and question."""
+
+    shared: dict[str, Any]
+    plain: dict[str, Any]
+
+
+class RowReader:
+    """Turns rows into pairs or questions and remembers what it had to do.
+
+    Args:
+        columns: Field → column, where a column is named otherwise than its field.
+    """
+
+    def __init__(self, columns: Mapping[str, str] | None = None) -> None:
+        self.left_out: Counter[str] = Counter()
+        self.derived_users = False
+        self.columns = dict(columns or {})
+        self._asked = frozenset(self.columns)
+        self._checked = not self.columns
+        self._ignored: dict[str, None] = {}
+        self._profiles = Profiles(self.left_out)
+        self._places: dict[str, Place] = {}
+        for field in self.columns:
+            if field not in FIELDS:
+                raise DataError(f"columns maps an unknown field {field!r}", hint=did_you_mean(field, FIELDS))
+
+    def read_pairs(self, rows: Iterable[Row]) -> list[Pair]:
+        """Read every row as a pair; ids must be unique over all of them."""
+        return [self._read_pair(row) for row in rows]
+
+    def read_questions(self, rows: Iterable[Row]) -> list[Question]:
+        """Read every row as a question; answers, where there are any, are ignored."""
+        return [self._read_question(row) for row in rows]
+
+    def notes(self) -> list[str]:
+        """What was left out and ignored, for the dataset's record."""
+        notes = [f"{count} {reason} left out" for reason, count in sorted(self.left_out.items())]
+        if self._ignored:
+            notes.append(f"columns ignored: {', '.join(sorted(self._ignored))}")
+        return notes
+
+    def _read_pair(self, row: Row) -> Pair:
+        cells, place = self._cells(row), row.place
+        for field in ("chosen", "rejected"):
+            if cells.get(field) is None:
+                raise missing_field(field, row.values, place)
+        exchange = read_exchange(cells.get("question"), cells["chosen"], cells["rejected"], place)
+        if not exchange.question and cells.get("question") is None:
+            raise missing_field("question", row.values, place)
+        for field, text in exchange._asdict().items():
+            if not text.strip():
+                raise DataError(f"{place}: field {field!r} is empty", hint="complete the row or remove it")
+        if exchange.chosen == exchange.rejected:
+            raise DataError(f"{place}: fields 'chosen' and 'rejected' are the same text", hint="remove the row")
+        hidden = self._read_hidden(cells, row)
+        user = self._read_user(cells, hidden, exchange.question, place)
+        name = read_identifier(cells.get("id"), "id", place) or content_id("pair", user, *exchange)
+        self._claim(name, place)
+        # Validation would rebuild the tuples of posts; copying them in afterwards keeps one profile for all pairs.
+        pair = Pair(id=name, user=user, **exchange._asdict(), **hidden.plain)
+        return pair.model_copy(update=hidden.shared)
+
+    def _read_question(self, row: Row) -> Question:
+        cells, place = self._cells(row), row.place
+        asked = cells.get("question")
+        if asked is None:
+            raise missing_field("question", row.values, place)
+        question = asked if isinstance(asked, str) else render(read_messages(asked, "question", place))
+        if not question.strip():
+            raise DataError(f"{place}: field 'question' is empty", hint="complete the row or remove it")
+        hidden = self._read_hidden(cells, row)
+        user = self._read_user(cells, hidden, question, place)
+        name = read_identifier(cells.get("id"), "id", place) or content_id("question", user, question)
+        self._claim(name, place)
+        return Question(id=name, user=user, question=question, **hidden.plain).model_copy(update=hidden.shared)
+
+    def _read_hidden(self, cells: Mapping[str, Any], row: Row) -> _Hidden:
+        place = row.place
+        tags = read_tags(cells.get("tags"), place)
+        split = tags.get("split") or read_text(cells.get("split"), "split", place) or row.split
+        shared = {
+            "profile": self._profiles.read(cells.get("profile"), place),
+            "rubric_aspects": read_aspects(cells.get("rubric_aspects"), place),
+        }
+        plain = {
+            "narrative": read_text(cells.get("narrative"), "narrative", place),
+            "category": read_text(cells.get("category"), "category", place),
+            "tags": {**tags, "split": split} if split else tags,
+        }
+        return _Hidden(shared, plain)
+
+    def _read_user(self, cells: Mapping[str, Any], hidden: _Hidden, question: str, place: Place) -> str:
+        if user := read_identifier(cells.get("user"), "user", place):
+            return user
+        self.derived_users = True
+        return derive_user(hidden.shared["profile"], question)
+
+    def _cells(self, row: Row) -> dict[str, Any]:
+        """The row by field instead of by column."""
+        if not self._checked:
+            self._check_mapping(row)
+        for field, alias in _ALIASES.items():
+            if field not in self.columns and field not in row.values and alias in row.values:
+                self.columns[field] = alias
+        cells = {field: row.values.get(self._column(field, row)) for field in FIELDS}
+        used = {self._column(field, row) for field in FIELDS}
+        self._ignored.update(dict.fromkeys(column for column in row.values if column not in used))
+        return cells
+
+    def _column(self, field: str, row: Row) -> str:
+        if field in self._asked or (field in self.columns and field not in row.values):
+            return self.columns[field]
+        return field
+
+    def _check_mapping(self, row: Row) -> None:
+        for field, column in self.columns.items():
+            if column not in row.values:
+                present = ", ".join(row.values)
+                raise DataError(
+                    f"{row.place}: no column {column!r}, which is mapped to {field!r}",
+                    hint=f"{did_you_mean(column, row.values)} (columns: {present})",
+                )
+        self._checked = True
+
+    def _claim(self, name: str, place: Place) -> None:
+        if first := self._places.get(name):
+            raise DataError(
+                f"{place}: id {name!r} stands already in {first}",
+                hint="ids must be unique; remove or rename one of the two",
+            )
+        self._places[name] = place

@@ -1,0 +1,133 @@
+"""The suites that have a name: embedded in the package, or published on the hub.
+
+An embedded suite is a file `embedded/NAME.parquet` or `.jsonl` beside this module; one whose file is absent does not
+exist. A published suite is loaded from the hub, or from a local copy written `NAME=DIR`.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from prbench.data import recipes
+from prbench.data.recipes import Recipe
+from prbench.data.tables import WHOLE
+
+Kind = Literal["pairs", "questions"]
+
+_EMBEDDED_FOLDER = Path(__file__).parent / "embedded"
+_EMBEDDED = {
+    "mirror": "couples of opposite personas who meet the same two answers and want opposite ones",
+    "generic": "sound against subtly flawed answers: general quality, nothing personal",
+    "starter": "a handful of hand-written mirrored pairs to try things on",
+}
+
+
+class SuiteInfo(NamedTuple):
+    """What `prbench suites` prints of a suite."""
+
+    name: str
+    summary: str
+    where: str
+    kind: Kind
+
+
+class Published(NamedTuple):
+    """A suite on the hub."""
+
+    name: str
+    summary: str
+    kind: Kind
+    repo: str
+    split: str
+    """The split of files that do not name one."""
+    tables: tuple[str, ...]
+    recipe: Recipe
+
+
+_CATEGORIES = {
+    "Art": "Art_and_Entertainment",
+    "Lifestyle": "Lifestyle_and_Personal_Development",
+    "Society": "Society_and_Culture",
+}
+
+_PUBLISHED = (
+    Published(
+        "prb",
+        "Personalized RewardBench: the paper's 2,830 pairs",
+        "pairs",
+        "QiyaoMa/Personalized-RewardBench",
+        "test",
+        tuple(_CATEGORIES.values()),
+        recipes.paper,
+    ),
+    Published(
+        "lamp-qa",
+        "LaMP-QA: questions with profile, narrative and rubric, no answers",
+        "questions",
+        "alireza7/LaMP-QA",
+        "test",
+        tuple(_CATEGORIES.values()),
+        recipes.paper,
+    ),
+    Published(
+        "prism",
+        "PRISM: people's choices among answers at the first turn",
+        "pairs",
+        "HannahRoseKirk/prism-alignment",
+        "train",
+        ("survey", "utterances"),
+        recipes.prism,
+    ),
+    Published(
+        "arena",
+        "Chatbot Arena: single-turn votes of people who asked",
+        "pairs",
+        "lmsys/chatbot_arena_conversations",
+        "train",
+        (WHOLE,),
+        recipes.arena,
+    ),
+    Published(
+        "rewardbench-2",
+        "RewardBench 2: general quality, no users",
+        "pairs",
+        "allenai/reward-bench-2",
+        "test",
+        (WHOLE,),
+        recipes.rewardbench,
+    ),
+)
+
+
+def published() -> Mapping[str, Published]:
+    """Every suite on the hub by name, parts as `prb/Art` included."""
+    found: dict[str, Published] = {}
+    for suite in _PUBLISHED:
+        found[suite.name] = suite
+        if suite.recipe is recipes.paper:
+            for short, table in _CATEGORIES.items():
+                name, summary = f"{suite.name}/{short}", f"the part {table} of {suite.name}"
+                found[name] = suite._replace(name=name, summary=summary, tables=(table,))
+    return found
+
+
+def embedded() -> Mapping[str, Path]:
+    """The file of every suite that ships with this installation."""
+    files = {name: [_EMBEDDED_FOLDER / f"{name}{suffix}" for suffix in (".parquet", ".jsonl")] for name in _EMBEDDED}
+    present = {name: next((file for file in candidates if file.is_file()), None) for name, candidates in files.items()}
+    return {name: file for name, file in present.items() if file is not None}
+
+
+def suites() -> list[SuiteInfo]:
+    """Every suite that can be asked for by name, embedded ones first.
+
+    Example:
+        >>> [suite.name for suite in suites() if suite.name.startswith("prb")]
+        ['prb', 'prb/Art', 'prb/Lifestyle', 'prb/Society']
+    """
+    shipped = [SuiteInfo(name, _EMBEDDED[name], "ships with the package", "pairs") for name in embedded()]
+    hub = [
+        SuiteInfo(suite.name, suite.summary, f"hub {suite.repo}, or a local copy: {suite.name}=DIR", suite.kind)
+        for suite in published().values()
+    ]
+    return shipped + hub

@@ -1,0 +1,219 @@
+"""Rows of a file, one at a time, each knowing where it stands.
+
+JSONL and CSV (plain or gzipped) are read line by line, Parquet by record batches, so a file never has to fit in
+memory. Nothing is repaired here: bad UTF-8, bad JSON, a line past the size limit or a ragged CSV row is a `DataError`
+that names file, line and, where there is one, the byte or the column.
+"""
+
+import csv
+import gzip
+import json
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any, Literal, NamedTuple, cast
+
+from prbench.errors import DataError, did_you_mean
+
+MAX_LINE_BYTES = 64 * 2**20
+"""Longest line, or CSV field, that is read unless the caller says otherwise."""
+
+SUFFIXES = (".jsonl", ".jsonl.gz", ".parquet", ".csv", ".csv.gz")
+_BATCH_ROWS = 1024
+_BOM = b"\xef\xbb\xbf"
+
+
+class Place(NamedTuple):
+    """Where a row stands.
+
+    Example:
+        >>> str(Place("pairs.jsonl", "line", 3))
+        'pairs.jsonl, line 3'
+    """
+
+    file: str
+    unit: Literal["line", "row"]
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.file}, {self.unit} {self.number}"
+
+
+class Row(NamedTuple):
+    """One row as it was read; `split` is what its file or table says, and the row's own tag may overrule it."""
+
+    values: dict[str, Any]
+    place: Place
+    split: str = ""
+
+
+def suffix_of(path: Path) -> str | None:
+    """The supported suffix that a file name ends with, or None.
+
+    Example:
+        >>> suffix_of(Path("a.b.JSONL.gz"))
+        '.jsonl.gz'
+    """
+    name = path.name.lower()
+    return next((suffix for suffix in SUFFIXES if name.endswith(suffix) and len(name) > len(suffix)), None)
+
+
+def stem_of(path: Path) -> str:
+    """A file's name without its supported suffix."""
+    return path.name[: -len(suffix_of(path) or "")] if suffix_of(path) else path.stem
+
+
+def read_rows(path: Path, *, split: str = "", max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[Row]:
+    """Read a JSONL, Parquet or CSV file row by row."""
+    suffix = suffix_of(path)
+    if suffix is None:
+        raise DataError(
+            f"{str(path)!r} has an unsupported extension {path.suffix!r}", hint=f"supported: {', '.join(SUFFIXES)}"
+        )
+    if suffix == ".parquet":
+        rows = _read_parquet(path)
+    else:
+        reader = _read_csv if suffix.startswith(".csv") else _read_jsonl
+        rows = reader(path, max_line_bytes)
+    empty = True
+    for place, values in rows:
+        empty = False
+        yield Row(values, place, split)
+    if empty:
+        raise DataError(f"{str(path)!r} has no rows", hint="each pair is one line or row; is the file complete?")
+
+
+def parse_json(text: str, where: str) -> Any:
+    """Parse JSON text, with the column of what is wrong in the message."""
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        at = f"line {error.lineno}, column {error.colno}" if error.lineno > 1 else f"column {error.colno}"
+        raise DataError(f"{where}: not JSON at {at}: {error.msg}") from error
+    except (RecursionError, ValueError) as error:
+        raise DataError(f"{where}: JSON that cannot be read: {error}") from error
+    if "\\ud" in text or "\\uD" in text:
+        _refuse_lone_surrogate(value, where)
+    return value
+
+
+def _refuse_lone_surrogate(value: Any, where: str) -> None:
+    """Half a character can be written in JSON, but neither hashed, stored nor shown to a model."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        half = str(error.object)[error.start]
+        raise DataError(f"{where}: lone surrogate {half!r}, which is no character") from error
+
+
+def _read_jsonl(path: Path, max_line_bytes: int) -> Iterator[tuple[Place, dict[str, Any]]]:
+    for number, line in enumerate(_lines(path, max_line_bytes), start=1):
+        if not line.strip():
+            continue
+        place = Place(str(path), "line", number)
+        values = parse_json(line, str(place))
+        if not isinstance(values, dict):
+            raise DataError(
+                f"{place}: expected an object, found {_name_type(values)}", hint='write one {"question": …} per line'
+            )
+        yield place, values
+
+
+def _read_csv(path: Path, max_line_bytes: int) -> Iterator[tuple[Place, dict[str, Any]]]:
+    # The limit is global to the csv module, and 128 KiB is less than one long profile: only ever raise it.
+    csv.field_size_limit(max(csv.field_size_limit(), max_line_bytes))
+    reader = csv.reader(_lines(path, max_line_bytes), strict=True)
+    place, header = Place(str(path), "line", 1), None
+    try:
+        for cells in reader:
+            if header is None:
+                header = _check_header(cells, place)
+            elif cells:
+                yield place, _pair_up(header, cells, place)
+            place = place._replace(number=reader.line_num + 1)
+    except csv.Error as error:
+        raise DataError(
+            f"{place}: not CSV: {error}", hint='is a quotation mark left open? inside a field, write ""'
+        ) from error
+
+
+def _check_header(cells: list[str], place: Place) -> list[str]:
+    if repeated := sorted({name for name in cells if cells.count(name) > 1}):
+        raise DataError(f"{place}: column {repeated[0]!r} stands twice in the header", hint="rename one of the two")
+    return cells
+
+
+def _pair_up(header: list[str], cells: list[str], place: Place) -> dict[str, Any]:
+    if len(cells) != len(header):
+        raise DataError(
+            f"{place}: {len(cells)} fields under a header of {len(header)}",
+            hint="put fields that hold commas or line breaks in quotation marks",
+        )
+    return dict(zip(header, cells, strict=True))
+
+
+def _read_parquet(path: Path) -> Iterator[tuple[Place, dict[str, Any]]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    number = 0
+    try:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=_BATCH_ROWS):
+                for values in batch.to_pylist():
+                    number += 1
+                    yield Place(str(path), "row", number), values
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{str(path)!r} cannot be read as Parquet after row {number}: {error}") from error
+
+
+def _lines(path: Path, max_line_bytes: int) -> Iterator[str]:
+    """Decoded lines with their line ends, split at LF only (a text file would also split at a lone CR)."""
+    offset = 0
+    for number, raw in enumerate(_raw_lines(path, max_line_bytes), start=1):
+        if len(raw) > max_line_bytes:
+            raise DataError(
+                f"{path}, line {number}: longer than {max_line_bytes:,} bytes",
+                hint="JSONL wants one object per line; raise max_line_bytes if it really is that long",
+            )
+        content = raw.removeprefix(_BOM) if number == 1 else raw
+        try:
+            yield content.decode()
+        except UnicodeDecodeError as error:
+            at = offset + len(raw) - len(content) + error.start
+            raise DataError(
+                f"{path}, line {number}: not UTF-8 at byte {at} ({content[error.start]:#04x})",
+                hint="save the file as UTF-8, for example with iconv -t UTF-8",
+            ) from error
+        offset += len(raw)
+
+
+def _raw_lines(path: Path, max_line_bytes: int) -> Iterator[bytes]:
+    try:
+        with _open(path) as file:
+            while raw := file.readline(max_line_bytes + 1):
+                yield raw
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{str(path)!r} cannot be read: {error}") from error
+
+
+def _open(path: Path) -> IO[bytes]:
+    return cast(IO[bytes], gzip.open(path)) if path.name.lower().endswith(".gz") else path.open("rb")
+
+
+def _name_type(value: Any) -> str:
+    names = {list: "a list", dict: "an object", str: "text", bool: "true or false", type(None): "null"}
+    return names.get(type(value), "a number" if isinstance(value, int | float) else type(value).__name__)
+
+
+def wrong_type(value: Any, field: str, wanted: str, place: Place) -> DataError:
+    """The error for a value of another type than its field has."""
+    return DataError(f"{place}: field {field!r} is {_name_type(value)}, expected {wanted}")
+
+
+def missing_field(field: str, columns: Iterable[str], place: Place) -> DataError:
+    """The error for a field that a row lacks, with the nearest of the row's columns."""
+    return DataError(
+        f"{place}: field {field!r} is missing",
+        hint=f"{did_you_mean(field, columns)} map it with columns={{{field!r}: 'COLUMN'}}",
+    )

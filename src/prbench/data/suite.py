@@ -1,0 +1,213 @@
+"""A suite: pairs that are read once and never change, with the record of where they came from.
+
+Whatever keeps a part of a mirrored suite must keep or drop whole couples, else its guarantee is lost: `limit` does.
+`filter` follows its predicate, and a suite that it cuts through is no longer mirrored.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import overload
+
+from pydantic import Field
+
+from prbench.data.fingerprint import fingerprint, hash_text
+from prbench.errors import DataError
+from prbench.types import Frozen, Pair
+
+
+class Counts(Frozen):
+    """How large a suite is."""
+
+    pairs: int
+    users: int
+    questions: int
+    """Distinct question texts."""
+    categories: int
+
+
+class DatasetRecord(Frozen):
+    """Where a suite came from and exactly what it holds: `dataset.json` of a run."""
+
+    name: str
+    source: str
+    revision: str = ""
+    """Commit of a hub dataset, version of an embedded suite; empty for files, which the fingerprint pins."""
+    fingerprint: str
+    splits: Mapping[str, int] = Field(default_factory=dict)
+    """Pairs of each split."""
+    counts: Counts
+    derived_users: bool = False
+    """Whether user ids were derived from profile content because the source has none."""
+    columns: Mapping[str, str] = Field(default_factory=dict)
+    """Fields that were read from a column of another name."""
+    notes: tuple[str, ...] = ()
+    """What was left out or ignored on the way, and how a part was taken."""
+
+
+class Suite(Sequence[Pair]):
+    """An immutable sequence of pairs with its record.
+
+    Example:
+        >>> suite = Suite.of([Pair(id="1", user="ann", question="Tea?", chosen="Green.", rejected="Black.")])
+        >>> len(suite), suite[0].user, suite.record.counts.users
+        (1, 'ann', 1)
+    """
+
+    def __init__(self, pairs: Iterable[Pair], record: DatasetRecord) -> None:
+        self._pairs = tuple(pairs)
+        self.record = record
+
+    @classmethod
+    def of(
+        cls,
+        pairs: Iterable[Pair],
+        *,
+        name: str = "pairs",
+        source: str = "memory",
+        revision: str = "",
+        derived_users: bool = False,
+        columns: Mapping[str, str] | None = None,
+        notes: Iterable[str] = (),
+    ) -> "Suite":
+        """Make a suite of pairs and describe it."""
+        pairs = tuple(pairs)
+        record = DatasetRecord(
+            name=name,
+            source=source,
+            revision=revision,
+            fingerprint=fingerprint(pairs),
+            splits=dict(sorted(Counter(pair.tags.get("split", "") for pair in pairs).items())),
+            counts=_count(pairs),
+            derived_users=derived_users,
+            columns=dict(columns or {}),
+            notes=tuple(notes),
+        )
+        return cls(pairs, record)
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+    @overload
+    def __getitem__(self, index: int) -> Pair: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Pair, ...]: ...
+    def __getitem__(self, index: int | slice) -> Pair | tuple[Pair, ...]:
+        return self._pairs[index]
+
+    def __iter__(self) -> Iterator[Pair]:
+        return iter(self._pairs)
+
+    def __repr__(self) -> str:
+        return f"Suite({self.record.name!r}, {len(self)} pairs, {self.record.fingerprint[:8]})"
+
+    def by_user(self) -> dict[str, tuple[Pair, ...]]:
+        """Each user's pairs, users in order of appearance."""
+        groups: dict[str, list[Pair]] = {}
+        for pair in self._pairs:
+            groups.setdefault(pair.user, []).append(pair)
+        return {user: tuple(pairs) for user, pairs in groups.items()}
+
+    def filter(self, predicate: Callable[[Pair], bool], note: str = "filtered") -> "Suite":
+        """The pairs for which the predicate holds.
+
+        Args:
+            predicate: Says of each pair whether to keep it.
+            note: What the record says of it.
+        """
+        return self._part([pair for pair in self._pairs if predicate(pair)], note)
+
+    def limit(self, n: int, seed: int = 0) -> "Suite":
+        """At most `n` pairs, spread over the suite by a seeded hash; mirror couples stay whole.
+
+        A smaller limit takes a part of what a larger one takes under the same seed. The order of pairs is kept.
+        """
+        if n >= len(self):
+            return self
+        groups: dict[str, list[Pair]] = {}
+        for pair in self._pairs:
+            groups.setdefault(_couple_key(pair), []).append(pair)
+        kept: set[str] = set()
+        for key in sorted(groups, key=lambda key: hash_text(f"{seed}\0{key}")):
+            if len(kept) + len(groups[key]) > n:
+                break
+            kept.update(pair.id for pair in groups[key])
+        if not kept:
+            raise DataError(f"a limit of {n} leaves no pair", hint="use at least 2 where pairs come in mirror couples")
+        return self._part([pair for pair in self._pairs if pair.id in kept], f"limited to {n}, seed {seed}")
+
+    @property
+    def is_mirrored(self) -> bool:
+        """Whether every pair's other half is here: the same question and answers with the opposite label.
+
+        Raises:
+            DataError: If pairs share a mirror tag without being each other's mirror image.
+        """
+        couples = _couples(self._pairs)
+        check_mirrors(couples)
+        return bool(couples) and 2 * len(couples) == len(self) and all(len(pairs) == 2 for pairs in couples.values())
+
+    def _part(self, pairs: Sequence[Pair], note: str) -> "Suite":
+        record = self.record
+        return Suite.of(
+            pairs,
+            name=record.name,
+            source=record.source,
+            revision=record.revision,
+            derived_users=record.derived_users,
+            columns=record.columns,
+            notes=(*record.notes, note),
+        )
+
+
+def check_mirrors(couples: Mapping[str, Sequence[Pair]]) -> None:
+    """Refuse a mirror tag whose pairs are not two halves of one couple; a lone half may be what a filter left."""
+    for mirror, pairs in couples.items():
+        if len(pairs) > 2 or (len(pairs) == 2 and not _are_mirror_images(*pairs)):
+            ids = ", ".join(repr(pair.id) for pair in pairs)
+            raise DataError(
+                f"mirror tag {mirror!r} is broken: {ids} are not one question with swapped answers in one split",
+                hint="give each couple its own mirror tag, or remove the tag",
+            )
+
+
+def check_whole_couples(pairs: Iterable[Pair]) -> None:
+    """What a source holds must have both halves of every couple."""
+    couples = _couples(pairs)
+    check_mirrors(couples)
+    for mirror, halves in couples.items():
+        if len(halves) == 1:
+            raise DataError(
+                f"mirror tag {mirror!r} is broken: {halves[0].id!r} has no other half",
+                hint="add the pair with the swapped answers, or remove the tag",
+            )
+
+
+def _couples(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:
+    couples: dict[str, list[Pair]] = {}
+    for pair in pairs:
+        if mirror := pair.tags.get("mirror"):
+            couples.setdefault(mirror, []).append(pair)
+    return couples
+
+
+def _are_mirror_images(one: Pair, other: Pair) -> bool:
+    return (
+        one.question == other.question
+        and one.chosen == other.rejected
+        and one.rejected == other.chosen
+        and one.tags.get("split") == other.tags.get("split")
+    )
+
+
+def _couple_key(pair: Pair) -> str:
+    mirror = pair.tags.get("mirror")
+    return f"mirror\0{mirror}" if mirror else f"id\0{pair.id}"
+
+
+def _count(pairs: Sequence[Pair]) -> Counts:
+    return Counts(
+        pairs=len(pairs),
+        users=len({pair.user for pair in pairs}),
+        questions=len({pair.question for pair in pairs}),
+        categories=len({pair.category for pair in pairs if pair.category}),
+    )

@@ -1,0 +1,111 @@
+"""From a prompt to token ids, once: the chat template writes its own special tokens and none is added again (D9).
+
+Nothing is ever truncated here (D10): a prompt that is too long keeps its true length, and the caller refuses it. Three
+formats. `chat`: the tokenizer's chat template over a user and an assistant turn. `pair`: for encoders without a chat
+template, turn and answer as the model's own text pair. `plain`: otherwise, turn, blank line, answer.
+"""
+
+import hashlib
+from array import array
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+from prbench.errors import ModelError
+from prbench.types import Message, Prompt
+
+Format = Literal["chat", "pair", "plain"]
+
+_TEMPLATE_DATE = "26 Jul 2024"
+"""Some chat templates print today's date, so that a score would change overnight; they take this fixed one instead."""
+
+
+class Encoding(NamedTuple):
+    """One prompt as a model reads it."""
+
+    ids: "array[int]"
+    """Compact on purpose: a whole run's prompts may be held at once."""
+    types: "array[int] | None" = None
+    """Which text each token belongs to, for encoders that tell a pair apart."""
+    answer_start: int = 0
+    """The first token of the answer, where it was asked for."""
+
+
+class Encoder:
+    """Turns prompts of one user turn and one answer into token ids."""
+
+    def __init__(self, tokenizer: Any, address: str) -> None:
+        self._tokenizer = tokenizer
+        self._address = address
+        self.format: Format = _format(tokenizer)
+
+    @property
+    def chat_template_digest(self) -> str | None:
+        """Short hash of the chat template, part of the model's card."""
+        if self.format != "chat":
+            return None
+        return hashlib.sha256(str(self._tokenizer.chat_template).encode()).hexdigest()[:12]
+
+    def encode(self, prompt: Prompt) -> Encoding:
+        """Tokenise the whole prompt."""
+        fields = self._fields(prompt.messages)
+        types = fields.get("token_type_ids") if self.format == "pair" else None
+        return Encoding(array("i", fields["input_ids"]), None if types is None else array("i", types))
+
+    def encode_answer(self, prompt: Prompt) -> Encoding:
+        """Tokenise the whole prompt and find where the answer starts.
+
+        The tokens before the answer are those that the prompt without it has in common with the whole: where the
+        tokenizer merges across the border, the merged token counts as the answer's.
+        """
+        encoding = self.encode(prompt)
+        opening = self._fields(prompt.messages[:-1])["input_ids"]
+        return encoding._replace(answer_start=_common_prefix(opening, encoding.ids))
+
+    def _fields(self, messages: Sequence[Message]) -> dict[str, list[int]]:
+        if self.format == "chat":
+            return self._chat(messages)
+        texts = [message.content for message in messages]
+        if self.format == "pair":
+            return dict(self._tokenizer(*texts, truncation=False, verbose=False))
+        text = "\n\n".join([*texts, ""] if len(texts) == 1 else texts)
+        return dict(self._tokenizer(text, add_special_tokens=True, truncation=False, verbose=False))
+
+    def _chat(self, messages: Sequence[Message]) -> dict[str, list[int]]:
+        from jinja2 import TemplateError
+
+        try:
+            fields = self._tokenizer.apply_chat_template(
+                [message._asdict() for message in messages],
+                tokenize=True,
+                return_dict=True,
+                add_generation_prompt=messages[-1].role != "assistant",
+                truncation=False,
+                tokenizer_kwargs={"verbose": False},
+                date_string=_TEMPLATE_DATE,
+            )
+        except TemplateError as error:
+            raise ModelError(
+                f"{self._address}: the tokenizer's chat template refuses a user turn and an answer: {error}",
+                hint="fix chat_template in the tokenizer's files, or remove it to have turn and answer joined plainly",
+            ) from error
+        return dict(fields)
+
+
+def _format(tokenizer: Any) -> Format:
+    if tokenizer.chat_template:
+        return "chat"
+    # Only encoders are trained on pairs with a separator; decoders have no such token.
+    return "pair" if tokenizer.cls_token and tokenizer.sep_token else "plain"
+
+
+def _common_prefix(left: Sequence[int], right: Sequence[int]) -> int:
+    """Count the leading elements that two sequences share.
+
+    Example:
+        >>> _common_prefix([1, 2, 3], [1, 2, 4, 5])
+        2
+    """
+    for position, (one, other) in enumerate(zip(left, right, strict=False)):
+        if one != other:
+            return position
+    return min(len(left), len(right))

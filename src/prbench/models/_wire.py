@@ -1,0 +1,264 @@
+"""Requests to a model server, with one retry layer; shared by `chat:` and `http:`.
+
+What passes (429, 408, 5xx, time-outs, lost connections, replies that are not what was agreed) is tried again with
+back-off and jitter; what does not is a `Refused`, and both end as an outcome of status failed, never as a score. Only a
+server that has never answered and that nothing can be asked of raises a `ModelError`. The key is sent, and appears
+nowhere else: not in an address, not in a message, not in what the server echoes back.
+"""
+
+import asyncio
+import email.utils
+import logging
+import os
+import random
+import time
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Generic, NamedTuple, TypeVar
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ValidationError
+
+from prbench.errors import AddressError, MissingExtraError, ModelError
+
+try:
+    import httpx
+    import stamina
+except ImportError as missing:
+    raise MissingExtraError("a model behind an address with a URL", "api") from missing
+
+# Without a handler of the application's own, Python would print every retry over the progress bar.
+logging.getLogger("stamina").addHandler(logging.NullHandler())
+
+_PASSING = frozenset({408, 429})
+_UNUSABLE = {
+    401: "the server does not accept {key}",
+    403: "the server does not open this model to {key}",
+    404: "check the path of the URL and the name of the model",
+}
+
+
+class Backoff(NamedTuple):
+    """How long to wait before a request is sent again: `initial_s`, doubled each time, plus jitter."""
+
+    initial_s: float = 0.5
+    max_s: float = 30.0
+    jitter_s: float = 1.0
+    retry_after_max_s: float = 60.0
+    """The longest wait that a server may ask for."""
+
+
+PATIENT = Backoff()
+
+
+class Fault(Exception):
+    """Something that may pass: worth another try."""
+
+    def __init__(self, reason: str, retry_after_s: float | None = None, reached: bool = True) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.retry_after_s = retry_after_s
+        self.reached = reached
+        """Whether there was a server at all."""
+
+
+class Refused(Exception):
+    """A status that another try would not change."""
+
+    def __init__(self, reason: str, status: int) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.status = status
+
+
+Payload = TypeVar("Payload", bound=BaseModel)
+
+
+class Reply(NamedTuple, Generic[Payload]):
+    """A reply of the agreed form."""
+
+    body: Payload
+    latency_ms: float
+    """Of the attempt that succeeded; waiting and failed attempts are not the model's time."""
+
+
+class Wire:
+    """One server: where it is, how to show who we are, how patient to be.
+
+    Args:
+        base_url: Checked by `clean_url`.
+        key_variable: The environment variable with a key to send as bearer token; there need not be one.
+        timeout_s: The most that one attempt may take, from connecting to the last byte.
+        retries: How often a request that met a passing fault is sent again.
+        backoff: How long to wait before that.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        timeout_s: float,
+        retries: int,
+        backoff: Backoff = PATIENT,
+        key_variable: str | None = None,
+    ) -> None:
+        self.base_url = base_url
+        self._key_variable = key_variable
+        self._key = _key(key_variable)
+        self._timeout_s = timeout_s
+        self._attempts = retries + 1
+        self._backoff = backoff
+        self._answered = False
+
+    def open(self) -> httpx.AsyncClient:
+        """A client for one event loop."""
+        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        # No limit on connections here: the stream bounds how many requests are under way.
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
+        return httpx.AsyncClient(headers=headers, timeout=self._timeout_s, limits=limits, verify=self._certificates)
+
+    async def send(
+        self,
+        client: httpx.AsyncClient,
+        path: str,
+        schema: type[Payload],
+        body: Mapping[str, Any] | None = None,
+    ) -> Reply[Payload]:
+        """Post `body` (get where there is none) until a reply fits `schema`.
+
+        Raises:
+            Fault: If no attempt brought such a reply.
+            Refused: If this request will never be answered.
+            ModelError: If the server has never answered anything and cannot be asked at all.
+        """
+        try:
+            reply = await self._persist(client, path, schema, body)
+        except (Fault, Refused) as error:
+            if not self._answered:
+                self._give_up(error)
+            raise
+        self._answered = True
+        return reply
+
+    async def _persist(
+        self, client: httpx.AsyncClient, path: str, schema: type[Payload], body: Mapping[str, Any] | None
+    ) -> Reply[Payload]:
+        attempts = stamina.retry_context(
+            on=self._again,
+            attempts=self._attempts,
+            timeout=None,
+            wait_initial=self._backoff.initial_s,
+            wait_max=self._backoff.max_s,
+            wait_jitter=self._backoff.jitter_s,
+        )
+        async for attempt in attempts:
+            with attempt:
+                start = time.perf_counter()
+                response = await self._once(client, path, body)
+                return Reply(self._read(response, schema), (time.perf_counter() - start) * 1e3)
+        raise AssertionError("the last attempt neither returned nor raised")
+
+    def _again(self, error: Exception) -> bool | float:
+        if not isinstance(error, Fault) or error.retry_after_s is None:
+            return isinstance(error, Fault)
+        jitter_s = random.uniform(0, self._backoff.jitter_s)  # noqa: S311  # spreads requests, guards nothing
+        return min(error.retry_after_s, self._backoff.retry_after_max_s) + jitter_s
+
+    async def _once(self, client: httpx.AsyncClient, path: str, body: Mapping[str, Any] | None) -> httpx.Response:
+        method = "GET" if body is None else "POST"
+        try:
+            # The client's own limit is per read: a server that drips bytes would never meet it.
+            async with asyncio.timeout(self._timeout_s):
+                return await client.request(method, self.base_url + path, json=body)
+        except (TimeoutError, httpx.TimeoutException) as error:
+            reached = not isinstance(error, httpx.ConnectTimeout)
+            raise Fault(f"no answer within {self._timeout_s:g} s", reached=reached) from error
+        except httpx.ConnectError as error:
+            raise Fault(f"cannot connect: {error}", reached=False) from error
+        except httpx.RequestError as error:
+            raise Fault(f"connection lost: {type(error).__name__}") from error
+
+    def _read(self, response: httpx.Response, schema: type[Payload]) -> Payload:
+        status = response.status_code
+        if status in _PASSING or status >= 500:
+            raise Fault(self._describe(response), retry_after_s=_retry_after_s(response))
+        if not response.is_success:
+            raise Refused(self._describe(response), status)
+        try:
+            return schema.model_validate_json(response.content)
+        except ValidationError as error:
+            raise Fault(_schema_reason(error)) from error
+
+    def _describe(self, response: httpx.Response) -> str:
+        said = " ".join(response.text.split())
+        if self._key:
+            said = said.replace(self._key, "***")
+        return f"HTTP {response.status_code}: {said[:200]}" if said else f"HTTP {response.status_code}"
+
+    def _give_up(self, error: Fault | Refused) -> None:
+        if isinstance(error, Refused) and error.status in _UNUSABLE:
+            raise ModelError(f"{self.base_url} answered {error.reason}", hint=self._hint(error.status)) from error
+        if isinstance(error, Fault) and not error.reached:
+            raise ModelError(
+                f"{self.base_url} cannot be reached: {error.reason}",
+                hint="check the URL and that the server is running",
+            ) from error
+
+    def _hint(self, status: int) -> str:
+        unset = (
+            f"a request without a key: set {self._key_variable}" if self._key_variable else "a request without a key"
+        )
+        return _UNUSABLE[status].format(key=f"the key in {self._key_variable}" if self._key else unset)
+
+    @cached_property
+    def _certificates(self) -> Any:
+        return httpx.create_ssl_context()
+
+
+def clean_url(url: str, address: str) -> str:
+    """Check a base URL and take off its last slash.
+
+    Example:
+        >>> clean_url("http://127.0.0.1:8000/v1/", "chat:m@…")
+        'http://127.0.0.1:8000/v1'
+    """
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise AddressError(f"{url!r} in {address!r} is not a URL", hint="for example http://127.0.0.1:8000/v1")
+    if parts.username is not None or parts.query or parts.fragment:
+        # The URL is written into every record, so it may not carry a secret, and neither may this message.
+        raise AddressError(
+            f"the URL of host {parts.hostname!r} has a user, a query or a fragment",
+            hint="give only scheme, host, port and path; the key of chat: belongs into OPENAI_API_KEY",
+        )
+    return url.rstrip("/")
+
+
+def _key(variable: str | None) -> str | None:
+    key = os.environ.get(variable, "").strip() if variable else ""
+    if not (key.isascii() and key.isprintable()):  # checked here, because the client's own error would show it
+        raise ModelError(f"the key in {variable} has characters that no key has", hint=f"set {variable} anew")
+    return key or None
+
+
+def _retry_after_s(response: httpx.Response) -> float | None:
+    """Seconds or a date (RFC 9110, 10.2.3); None where there is neither."""
+    value = response.headers.get("Retry-After", "").strip()
+    if value.isascii() and value.isdigit():
+        return float(value)
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return None
+
+
+def _schema_reason(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    if first["type"] == "json_invalid":
+        return "the reply is not JSON"
+    place = ".".join(str(step) for step in first["loc"]) or "the reply"
+    return f"the reply does not fit the schema at {place}: {first['msg']}"

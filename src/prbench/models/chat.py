@@ -1,0 +1,240 @@
+"""`chat:MODEL@BASE_URL#compare|rate`: an LLM judge on any OpenAI-compatible endpoint.
+
+`compare` gives a verdict on two answers, `rate` a rating from 1 to 10 of one; both can also write text. A reply that
+cannot be read is invalid, a request that is not answered is failed; neither is ever a score. Nothing of the hidden
+standard can be shown: prompts are rendered from views.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from prbench.config import ModelOptions
+from prbench.errors import AddressError, did_you_mean
+from prbench.models._completions import Call, Completion, Completions, estimate_tokens
+from prbench.models._wire import PATIENT, Backoff, Wire, clean_url
+from prbench.models.protocols import ModelCard
+from prbench.prompts import Template, Unreadable, parse_rating, parse_verdict
+from prbench.types import AnswerView, Channel, Choice, Message, Outcome, PairView, Prompt
+
+__all__ = ["ChatComparer", "ChatGenerator", "ChatRater", "load", "load_generator"]
+
+T = TypeVar("T")
+Mode = Literal["compare", "rate"]
+
+
+def load(rest: str, options: ModelOptions, *, backoff: Backoff = PATIENT) -> "ChatComparer | ChatRater":
+    """Open a judge; no request is sent yet.
+
+    Args:
+        rest: `MODEL@BASE_URL#compare` or `#rate`. Without `@BASE_URL` it is taken from OPENAI_BASE_URL, without a mode
+            it is `compare`. The key, where there is one, is taken from OPENAI_API_KEY.
+        options: Decoding, patience, price and template.
+        backoff: How long to wait before a request is sent again.
+
+    Example:
+        >>> judge = load("my/judge@http://127.0.0.1:8000/v1", ModelOptions())
+        >>> judge.card.address
+        'chat:my/judge@http://127.0.0.1:8000/v1#compare'
+    """
+    address = _parse(rest)
+    completions = _completions(address, options, backoff)
+    if address.mode == "rate":
+        return ChatRater(completions, options, Template.load(options.template, "rate", "rate.jinja"))
+    return ChatComparer(completions, options, Template.load(options.template, "compare", "compare.jinja"))
+
+
+def load_generator(rest: str, options: ModelOptions, *, backoff: Backoff = PATIENT) -> "ChatGenerator":
+    """Open a chat model that only writes; a mode in the address is ignored.
+
+    Example:
+        >>> load_generator("writer@http://127.0.0.1:8000/v1", ModelOptions()).card.address
+        'chat:writer@http://127.0.0.1:8000/v1'
+    """
+    return ChatGenerator(_completions(_parse(rest), options, backoff), options)
+
+
+class _Address(NamedTuple):
+    model: str
+    base_url: str
+    mode: Mode
+
+
+def _parse(rest: str) -> _Address:
+    named, _, mode = rest.partition("#")
+    model, _, base_url = named.partition("@")
+    if not model:
+        raise AddressError(
+            f"'chat:{rest}' names no model", hint="chat:MODEL@BASE_URL, for example chat:judge@http://…/v1"
+        )
+    base_url = base_url or os.environ.get("OPENAI_BASE_URL", "")
+    if not base_url:
+        raise AddressError(
+            f"'chat:{rest}' has no base URL",
+            hint=f"chat:{model}@http://127.0.0.1:8000/v1, or set OPENAI_BASE_URL",
+        )
+    base_url = clean_url(base_url, f"chat:{model}@…")
+    if mode not in ("compare", "rate", ""):
+        raise AddressError(f"unknown mode {mode!r} in 'chat:{rest}'", hint=did_you_mean(mode, ("compare", "rate")))
+    return _Address(model, base_url, "rate" if mode == "rate" else "compare")
+
+
+def _completions(address: _Address, options: ModelOptions, backoff: Backoff) -> Completions:
+    wire = Wire(
+        address.base_url,
+        key_variable="OPENAI_API_KEY",
+        timeout_s=options.timeout_s,
+        retries=options.retries,
+        backoff=backoff,
+    )
+    return Completions(wire, address.model, concurrency=options.concurrency, price=options.price)
+
+
+class ChatGenerator:
+    """A chat model that writes.
+
+    Args:
+        completions: The model and its server.
+        options: Decoding parameters, window and price.
+    """
+
+    def __init__(self, completions: Completions, options: ModelOptions) -> None:
+        self._completions = completions
+        self._options = options
+        self._card = self._make_card("", {}, frozenset())
+
+    @property
+    def card(self) -> ModelCard:
+        """Who answers; never the key."""
+        return self._card
+
+    @property
+    def window(self) -> int | None:
+        """The most tokens a prompt may have, where the user said so: the endpoint does not tell."""
+        return self._options.window
+
+    def length(self, prompt: Prompt) -> int:
+        """Estimated tokens of a prompt, from its bytes: right to about a third, mostly too high for English."""
+        return estimate_tokens(prompt)
+
+    def generate(
+        self,
+        prompts: Sequence[Prompt],
+        *,
+        n: int = 1,
+        max_tokens: int = 512,
+        temperature: float = 0.0,
+        seed: int = 0,
+        stop: Sequence[str] = (),
+    ) -> Iterator[tuple[int, tuple[Outcome, ...]]]:
+        """Write `n` texts for each prompt, each by its own request with its own seed.
+
+        A text that `max_tokens` cut off is still a text; its outcome's reason says so.
+        """
+
+        def call(index: int) -> Call:
+            parameters = {"max_tokens": max_tokens, "temperature": temperature, "seed": seed + index % n}
+            return Call(prompts[index // n], {**parameters, **({"stop": list(stop)} if stop else {})})
+
+        waiting: dict[int, dict[int, Outcome]] = {}
+        for index, outcome in self._completions.ask(len(prompts) * n, call, _written):
+            texts = waiting.setdefault(index // n, {})
+            texts[index % n] = outcome
+            if len(texts) == n:
+                del waiting[index // n]
+                yield index // n, tuple(texts[number] for number in range(n))
+
+    def _make_card(self, mode: str, parameters: dict[str, Any], reads: frozenset[Channel]) -> ModelCard:
+        options = self._options
+        model = f"{self._completions.model}@{self._completions.wire.base_url}"
+        return ModelCard(
+            address=f"chat:{model}#{mode}" if mode else f"chat:{model}",
+            reads=reads,
+            parameters=parameters,
+            deterministic=options.temperature == 0,
+            price=options.price,
+        )
+
+
+class _Judge(ChatGenerator):
+    """What both judges share: a template and the decoding parameters of the user."""
+
+    mode: Mode
+
+    def __init__(self, completions: Completions, options: ModelOptions, template: Template) -> None:
+        super().__init__(completions, options)
+        self._template = template
+        parameters = {
+            "mode": self.mode,
+            "temperature": options.temperature,
+            "max_tokens": options.max_tokens,
+            "seed": options.seed,
+            "template": template.digest,
+        }
+        self._card = self._make_card(self.mode, parameters, template.reads)
+
+    def _prompt(self, view: AnswerView | PairView) -> Prompt:
+        return Prompt((Message("user", self._template.render(view)),))
+
+    def _call(self, view: AnswerView | PairView) -> Call:
+        parameters: dict[str, Any] = {"temperature": self._options.temperature, "max_tokens": self._options.max_tokens}
+        if self._options.temperature == 0:
+            # A judge that samples gets no seed: with one, every repeat of a call would be the same draw.
+            parameters["seed"] = self._options.seed
+        return Call(self._prompt(view), parameters)
+
+
+class ChatComparer(_Judge):
+    """A chat model as pairwise judge."""
+
+    mode: Mode = "compare"
+
+    def render(self, view: PairView) -> Prompt:
+        """Exactly what the model will receive for this view."""
+        return self._prompt(view)
+
+    def compare(self, views: Sequence[PairView]) -> Iterator[tuple[int, Outcome]]:
+        """Judge each view; closing the iterator early cancels what is under way."""
+        return self._completions.ask(len(views), lambda index: self._call(views[index]), _judged)
+
+
+class ChatRater(_Judge):
+    """A chat model as pointwise judge: a rating from 1 to 10."""
+
+    mode: Mode = "rate"
+
+    def render(self, view: AnswerView) -> Prompt:
+        """Exactly what the model will receive for this view."""
+        return self._prompt(view)
+
+    def rate(self, views: Sequence[AnswerView]) -> Iterator[tuple[int, Outcome]]:
+        """Rate each view; closing the iterator early cancels what is under way."""
+        return self._completions.ask(len(views), lambda index: self._call(views[index]), _rated)
+
+
+def _judged(completion: Completion) -> Outcome:
+    verdict: Choice | Unreadable = _parsed(completion, parse_verdict)
+    if isinstance(verdict, Unreadable):
+        return _invalid(completion, verdict)
+    return Outcome.judged(verdict, raw=completion.text, **completion.usage)
+
+
+def _rated(completion: Completion) -> Outcome:
+    rating = _parsed(completion, parse_rating)
+    if isinstance(rating, Unreadable):
+        return _invalid(completion, rating)
+    return Outcome.scored(rating, raw=completion.text, **completion.usage)
+
+
+def _parsed(completion: Completion, parse: Callable[[str], T | Unreadable]) -> T | Unreadable:
+    """What was cut off is not parsed: the last line that came need not be the last line that was meant."""
+    return Unreadable(completion.cut_off) if completion.finish == "length" else parse(completion.text)
+
+
+def _invalid(completion: Completion, unreadable: Unreadable) -> Outcome:
+    return Outcome.invalid(unreadable.reason, raw=completion.text, **completion.usage)
+
+
+def _written(completion: Completion) -> Outcome:
+    reason = completion.cut_off if completion.finish == "length" else ""
+    return Outcome.model_validate({"status": "ok", "reason": reason, "raw": completion.text, **completion.usage})

@@ -1,0 +1,128 @@
+"""`hf:ORG/NAME`, `hf:ORG/NAME@REVISION`, `hf:DIR`: a sequence classifier as a reward model.
+
+Posts, plan and question stand in one user turn, the answer in the assistant's turn. A score is what the model gives for
+that conversation alone, in any batch. A checkpoint without a trained head is refused.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from prbench.errors import AddressError
+from prbench.models._batching import Item, pad
+from prbench.models._checkpoint import Checkpoint
+from prbench.models._encoding import Encoder, Encoding
+from prbench.models._head import read_head
+from prbench.models._local import LocalRater
+from prbench.models.protocols import ModelCard
+from prbench.models.registry import ModelOptions
+from prbench.types import Prompt
+
+
+def load(rest: str, options: ModelOptions) -> "SequenceClassifier":
+    """Open the model behind `hf:REST`; reads config and tokenizer, not yet the weights.
+
+    Example:
+        >>> load("./no/such/folder", ModelOptions())
+        Traceback (most recent call last):
+        prbench.errors.ModelError: hf:./no/such/folder: there is no folder './no/such/folder'
+        ...
+    """
+    name, label = _split(rest)
+    return SequenceClassifier(Checkpoint.open(name, f"hf:{name}"), label, options)
+
+
+class SequenceClassifier(LocalRater):
+    """A reward model with a classification head."""
+
+    def __init__(self, checkpoint: Checkpoint, label: str | None, options: ModelOptions) -> None:
+        super().__init__(options, checkpoint.positions)
+        self._checkpoint = checkpoint
+        self._label = label
+        self._head = read_head(checkpoint.config, label, checkpoint.address)
+        self._encoder = Encoder(checkpoint.tokenizer, checkpoint.address)
+
+    @cached_property
+    def card(self) -> ModelCard:
+        """Who answers, with everything that could change a score."""
+        return ModelCard(
+            address=self._checkpoint.address + (f"#label={self._label}" if self._label else ""),
+            revision=self._checkpoint.revision,
+            reads=self._template.reads,
+            parameters={
+                "template": self._template.digest,
+                "chat_template": self._encoder.chat_template_digest,
+                "format": self._encoder.format,
+                "head": self._head.describe(),
+                "dtype": self._options.dtype,
+                "window": self.window,
+            },
+            reusable=bool(self._checkpoint.revision),
+        )
+
+    def prepare(self) -> None:
+        """Load the weights and refuse a checkpoint whose head was never trained."""
+        _ = self._model
+
+    def parameter_count(self) -> int:
+        """Parameters of the model, from its config alone."""
+        from transformers import AutoModelForSequenceClassification
+
+        return self._checkpoint.parameter_count(AutoModelForSequenceClassification)
+
+    @cached_property
+    def _model(self) -> Any:
+        from transformers import AutoModelForSequenceClassification
+
+        return self._checkpoint.load_weights(AutoModelForSequenceClassification, self._options)
+
+    def _encode(self, prompt: Prompt) -> Item:
+        return (self._encoder.encode(prompt),)
+
+    def _forward(self, batch: list[Item]) -> list[float]:
+        encodings = [encoding for (encoding,) in batch]
+        config = self._model.config.get_text_config()
+        if (declared := _declared_pad(config)) is not None:
+            return self._scores(encodings, declared)
+        # Decoders find the last token by comparing ids with the pad id. A model that declares none is read at its very
+        # last token, so the pad must be an id that no conversation here contains; EOS, the usual choice, often is one.
+        config.pad_token_id = _absent_id(encodings, config.vocab_size)
+        if config.pad_token_id is None and len(batch) > 1:
+            return [score for item in batch for score in self._forward([item])]
+        try:
+            return self._scores(encodings, config.pad_token_id or 0)
+        finally:
+            config.pad_token_id = None
+
+    def _scores(self, encodings: Sequence[Encoding], pad_id: int) -> list[float]:
+        ids, mask, types = pad(encodings, pad_id, self._model.device)
+        extra = {} if types is None else {"token_type_ids": types}
+        return self._head.scores(self._model(input_ids=ids, attention_mask=mask, **extra).logits)
+
+
+def _split(rest: str) -> tuple[str, str | None]:
+    name, mark, fragment = rest.rpartition("#")
+    if not mark or Path(rest).expanduser().is_dir():
+        return rest, None
+    key, _, label = fragment.partition("=")
+    if key != "label" or not label:
+        raise AddressError(f"hf:{rest}: cannot read {'#' + fragment!r}", hint="write #label=3 or #label=NAME")
+    return name, label
+
+
+def _declared_pad(config: Any) -> int | None:
+    pad_id = getattr(config, "pad_token_id", None)
+    return pad_id if pad_id is not None and 0 <= pad_id < config.vocab_size else None
+
+
+def _absent_id(encodings: Sequence[Encoding], vocabulary: int) -> int | None:
+    """The smallest token id that occurs in none of the encodings; None where all of them occur.
+
+    Example:
+        >>> from array import array
+        >>> _absent_id([Encoding(array("i", [0, 3])), Encoding(array("i", [1]))], vocabulary=4)
+        2
+    """
+    present = set().union(*(encoding.ids for encoding in encodings))
+    return next((candidate for candidate in range(vocabulary) if candidate not in present), None)

@@ -1,0 +1,137 @@
+"""`http:http://HOST:PORT`: a served reward model.
+
+The server answers GET /health with who it is (`model`, `revision`, `reads`) and POST /score, `{"items": [...]}`, with
+`{"scores": [...]}`, one per item and in their order. An error is a failed outcome, a score that is no finite number an
+invalid one; neither is ever a number (defect D4).
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import httpx
+from pydantic import BaseModel, StrictFloat, StrictInt
+
+from prbench.config import ModelOptions
+from prbench.errors import ModelError
+from prbench.models._stream import stream
+from prbench.models._wire import PATIENT, Backoff, Fault, Refused, Wire, clean_url
+from prbench.models.protocols import ModelCard
+from prbench.types import AnswerView, Channel, Message, Outcome, Prompt
+
+__all__ = ["HttpRater", "load"]
+
+
+_OVER_ONE_ITEM = frozenset({400, 413, 422})
+"""Statuses by which a server turns a batch down for what is in it, or for its size."""
+
+
+class _Health(BaseModel):
+    model: str
+    revision: str = ""
+    reads: frozenset[Channel] = frozenset()
+
+
+class _Scores(BaseModel):
+    scores: list[StrictFloat | StrictInt | None]
+
+
+def load(rest: str, options: ModelOptions, *, backoff: Backoff = PATIENT, batch: int = 32) -> "HttpRater":
+    """Open a served reward model; its /health is asked at once.
+
+    Args:
+        rest: The server's URL. No key is sent.
+        options: Concurrency, patience and price.
+        backoff: How long to wait before a request is sent again.
+        batch: The most items in one request.
+    """
+    url = clean_url(f"http:{rest}" if rest.startswith("//") else rest, f"http:{rest.split('@')[-1]}")
+    wire = Wire(url, timeout_s=options.timeout_s, retries=options.retries, backoff=backoff)
+    return HttpRater(wire, _health(wire), options, batch=batch)
+
+
+def _health(wire: Wire) -> _Health:
+    async def ask(client: httpx.AsyncClient, _: int) -> _Health:
+        return (await wire.send(client, "/health", _Health)).body
+
+    try:
+        [(_, health)] = stream(1, ask, wire.open, concurrency=1)
+    except (Fault, Refused) as error:
+        raise ModelError(
+            f"{wire.base_url}/health does not say which model is served: {error.reason}",
+            hint='it should answer {"model": "NAME", "revision": "…", "reads": ["posts", "plan"]}',
+        ) from error
+    return health
+
+
+class HttpRater:
+    """A reward model behind a server, asked in batches."""
+
+    def __init__(self, wire: Wire, health: _Health, options: ModelOptions, *, batch: int = 32) -> None:
+        self._wire = wire
+        self._batch = batch
+        self._concurrency = options.concurrency
+        self._card = ModelCard(
+            address=f"http:{wire.base_url}",
+            revision=health.revision,
+            reads=health.reads,
+            parameters={"model": health.model},
+            # Behind the same URL there may be other weights tomorrow.
+            reusable=bool(health.revision),
+            price=options.price,
+        )
+
+    @property
+    def card(self) -> ModelCard:
+        """Who answers, as the server says."""
+        return self._card
+
+    def render(self, view: AnswerView) -> Prompt:
+        """The item that the server receives for this view, as JSON."""
+        return Prompt((Message("item", json.dumps(self._item(view), ensure_ascii=False)),))
+
+    def rate(self, views: Sequence[AnswerView]) -> Iterator[tuple[int, Outcome]]:
+        """Score each view; closing the iterator early cancels what is under way."""
+        starts = range(0, len(views), self._batch)
+
+        async def job(client: httpx.AsyncClient, number: int) -> list[Outcome]:
+            start = starts[number]
+            return await self._score(client, [self._item(view) for view in views[start : start + self._batch]])
+
+        for number, outcomes in stream(len(starts), job, self._wire.open, self._concurrency):
+            yield from enumerate(outcomes, starts[number])
+
+    def _item(self, view: AnswerView) -> dict[str, Any]:
+        """Only what the model reads, so that what it cannot see does not make two calls of one."""
+        reads = self._card.reads
+        posts = view.posts if Channel.POSTS in reads else ()
+        return {
+            "question": view.question,
+            "answer": view.answer,
+            "posts": [{"id": post.id, "text": post.text} for post in posts],
+            "plan": list(view.plan) if Channel.PLAN in reads else [],
+            "user": view.user if reads else None,
+        }
+
+    async def _score(self, client: httpx.AsyncClient, items: list[dict[str, Any]]) -> list[Outcome]:
+        try:
+            reply = await self._wire.send(client, "/score", _Scores, {"items": items})
+        except Refused as error:
+            if len(items) == 1 or error.status not in _OVER_ONE_ITEM:
+                return [Outcome.failed(error.reason)] * len(items)
+            # One item that the server will not take must not cost its neighbours their scores.
+            half = len(items) // 2
+            return await self._score(client, items[:half]) + await self._score(client, items[half:])
+        except Fault as error:
+            return [Outcome.failed(error.reason)] * len(items)
+        scores = reply.body.scores
+        if len(scores) != len(items):
+            return [Outcome.failed(f"{len(scores)} scores came for {len(items)} items")] * len(items)
+        latency_ms = reply.latency_ms / len(items)
+        return [_outcome(score, latency_ms) for score in scores]
+
+
+def _outcome(score: float | None, latency_ms: float) -> Outcome:
+    if score is None:
+        return Outcome.invalid("the server gave no score", latency_ms=latency_ms)
+    return Outcome.scored(score, latency_ms=latency_ms)

@@ -1,0 +1,100 @@
+"""Where in a model's reply its result stands; shared by the parsers of verdicts and ratings.
+
+A result is read from one place only: the last line, which must be a labelled one (`Result: …`), or a reply that is
+nothing but the result. Prose is never searched for letters or numbers, so nothing is guessed (defects D3, D5). Every
+step is a split, a strip or a match at the start of a line: linear in the length of the reply.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A reply without a result that can be read, and why. Never a score, never a guess.
+
+    Example:
+        >>> Unreadable("empty reply").reason
+        'empty reply'
+    """
+
+    reason: str
+
+
+class Result(NamedTuple):
+    """What stands in the place of the result: one value per labelled line, the last line's last."""
+
+    values: tuple[str, ...]
+
+
+_EMPHASIS = str.maketrans("", "", "*`_")
+_BULLET = re.compile(r"(?:#{1,6}|[-•])\s+")
+_WRAPS = frozenset({'""', "''", "“”", "‘’", "[]", "()", "{}", "<>"})
+_MOST_WRAPS = 4
+_SHORT = 24
+"""A single line longer than this is prose, not a bare result: its reason should speak of the missing line."""
+_THINKING = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
+
+
+def find_result(text: str, label: str) -> Result | Unreadable:
+    r"""Find the values of the lines that begin with `label`, if the last line is one of them.
+
+    Example:
+        >>> find_result("Both are fine.\n**Result:** B.", "result")
+        Result(values=('B',))
+        >>> find_result("B is better for this user.", "result")
+        Unreadable(reason="the last line is not a result line: 'B is better for this user'")
+    """
+    words = _after_thinking(text)
+    if isinstance(words, Unreadable):
+        return words
+    lines = [line for line in (_clean(line) for line in words.splitlines()) if line]
+    if not lines:
+        return Unreadable("empty reply")
+    labelled = re.compile(rf"(?:final\s+)?{label}(?:\s*[:：=]|\s+[-–—](?=\s))", re.IGNORECASE)
+    matches = [(line, match) for line in lines if (match := labelled.match(line))]
+    if not matches and len(lines) == 1 and len(lines[0]) <= _SHORT:
+        return Result((_unwrap(lines[0]),))
+    if not matches or matches[-1][0] is not lines[-1]:
+        return Unreadable(f"the last line is not a {label} line: {excerpt(lines[-1])}")
+    return Result(tuple(_unwrap(line[match.end() :]) for line, match in matches))
+
+
+def excerpt(text: str, limit: int = 60) -> str:
+    """Quote the beginning of a text for a message.
+
+    Example:
+        >>> excerpt("a" * 9, limit=4)
+        "'aaaa…'"
+    """
+    return repr(text if len(text) <= limit else text[:limit] + "…")
+
+
+def _after_thinking(text: str) -> str | Unreadable:
+    """Drop what a reasoning model thought aloud; what it says after that counts."""
+    marks = list(_THINKING.finditer(text))
+    if not marks:
+        return text
+    if not marks[-1][1]:
+        return Unreadable("the reasoning does not end")
+    return text[marks[-1].end() :]
+
+
+def _clean(line: str) -> str:
+    line = line.translate(_EMPHASIS).strip()
+    return _unwrap(_BULLET.sub("", line, count=1) if _BULLET.match(line) else line)
+
+
+def _unwrap(value: str) -> str:
+    """Take off a final full stop and balanced brackets or quotation marks: `[[A]].` is `A`, but `<10` stays."""
+    for _ in range(_MOST_WRAPS):
+        value = _without_stop(value.strip())
+        if value[:1] + value[-1:] not in _WRAPS:
+            break
+        value = value[1:-1]
+    return value
+
+
+def _without_stop(value: str) -> str:
+    return value[:-1].rstrip() if value.endswith((".", "!", "。")) else value

@@ -1,0 +1,44 @@
+"""Reads the reply to `compare.jinja`: strict and anchored, so that no verdict is ever guessed (defect D5).
+
+Read: a last line `Result: A`, `Result: B` or `Result: tie`, with or without emphasis, brackets, quotation marks, a
+final full stop or the word "Answer"; or a reply that is nothing but such a value. Earlier result lines must agree.
+Refused, with a reason: everything else, also what a reader might guess, such as "Both", "A or B", "A (because …)", a
+letter that was not offered, JSON, look-alike letters of other alphabets, and any text after the result.
+"""
+
+from prbench.prompts._reply import Result, Unreadable, excerpt, find_result
+from prbench.types import Choice
+
+__all__ = ["Unreadable", "parse_verdict"]
+
+_NOUNS = ("", "answer ", "response ", "option ")
+_VERDICTS: dict[str, Choice] = {
+    **{noun + "a": "first" for noun in _NOUNS},
+    **{noun + "b": "second" for noun in _NOUNS},
+    "tie": "tie",
+}
+
+
+def parse_verdict(text: str) -> Choice | Unreadable:
+    r"""Read a judge's verdict, where answer A is the first one shown and B the second.
+
+    Example:
+        >>> parse_verdict("A is longer, but B fits the user.\nResult: Answer B")
+        'second'
+        >>> parse_verdict("Both")
+        Unreadable(reason="the result is not A, B or tie: 'Both'")
+    """
+    result = find_result(text, "result")
+    return result if isinstance(result, Unreadable) else _agreed(result)
+
+
+def _agreed(result: Result) -> Choice | Unreadable:
+    verdicts: set[Choice] = set()
+    for value in result.values:
+        verdict = _VERDICTS.get(" ".join(value.lower().split()))
+        if verdict is None:
+            return Unreadable(f"the result is not A, B or tie: {excerpt(value)}")
+        verdicts.add(verdict)
+    if len(verdicts) > 1:
+        return Unreadable("the result lines contradict each other")
+    return verdicts.pop()

@@ -1,0 +1,72 @@
+"""Calls: equal rendered inputs are asked once, in a run and across runs.
+
+A call's key is a content hash over who is asked (address, revision, parameters) and what (the rendered prompt). Answers
+are kept in one SQLite file in the cache folder; failures are never kept.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from prbench.config import cache_folder, digest
+from prbench.models import ModelCard
+from prbench.types import Outcome, Prompt
+
+_BATCH = 500
+
+
+def call_key(card: ModelCard, prompt: Prompt, repeat: int = 0) -> str:
+    """The key of one call; repeats differ only for models that sample."""
+    who = [card.address, card.revision, dict(card.parameters)]
+    asked: list[object] = [who, prompt.messages]
+    if not card.deterministic and repeat:
+        asked.append(repeat)
+    return digest(asked)[:32]
+
+
+class CallCache:
+    """Answers by call key, shared by all runs and processes of a machine."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        path = path or cache_folder() / "calls.sqlite"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._database = sqlite3.connect(path, timeout=30, isolation_level=None)
+        self._database.execute("PRAGMA journal_mode=WAL")
+        self._database.execute("PRAGMA synchronous=NORMAL")
+        self._database.execute("CREATE TABLE IF NOT EXISTS calls (key TEXT PRIMARY KEY, outcome TEXT) WITHOUT ROWID")
+        self._waiting: list[tuple[str, str]] = []
+
+    def find(self, keys: Sequence[str]) -> dict[str, Outcome]:
+        """The answers known for these keys."""
+        found: dict[str, Outcome] = {}
+        for start in range(0, len(keys), _BATCH):
+            batch = keys[start : start + _BATCH]
+            marks = ",".join("?" * len(batch))
+            rows = self._database.execute(f"SELECT key, outcome FROM calls WHERE key IN ({marks})", batch)  # noqa: S608
+            found.update((key, Outcome.model_validate_json(text)) for key, text in rows)
+        return found
+
+    def keep(self, key: str, outcome: Outcome, *, at_once: bool = False) -> None:
+        """Remember an answer; a paid one at once, free ones in batches. A failure is not an answer."""
+        if outcome.status == "failed":
+            return
+        self._waiting.append((key, json.dumps(outcome.model_dump(exclude_defaults=True), ensure_ascii=False)))
+        if at_once or len(self._waiting) >= _BATCH:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is waiting."""
+        if self._waiting:
+            self._put(self._waiting)
+            self._waiting = []
+
+    def close(self) -> None:
+        """Write what is waiting and let go of the file."""
+        self.flush()
+        self._database.close()
+
+    def _put(self, rows: Iterable[tuple[str, str]]) -> None:
+        with self._database:
+            self._database.execute("BEGIN IMMEDIATE")
+            self._database.executemany("INSERT OR REPLACE INTO calls VALUES (?, ?)", rows)

@@ -1,0 +1,164 @@
+"""The engine: asks what is not known yet, keeps each answer at once, writes a record when its calls are answered."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from typing import Any, Protocol, cast
+
+from prbench.contexts import is_rater
+from prbench.errors import BudgetError
+from prbench.models import Comparer, Model, Rater
+from prbench.run.calls import CallCache
+from prbench.run.work import Call, Task, Work
+from prbench.types import Outcome, Record
+
+CHUNK = 2048
+"""Calls handed to a model at once: enough to sort by length, little enough to hold in memory."""
+
+
+class Listener(Protocol):
+    """Hears of every record as it is made."""
+
+    def __call__(self, record: Record, spent_usd: float) -> None:
+        """One more record, and what was spent so far in this process."""
+        ...
+
+
+class Engine:
+    """Executes a run's open work.
+
+    Args:
+        model: Who is asked.
+        cache: Answers of earlier runs; None asks everything anew.
+        append: Takes each finished record.
+        listener: Hears of each finished record.
+        counted: Keys of calls whose tokens and cost are on an earlier record already.
+        max_cost_usd: Stop, resumably, before this much is spent in this process.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        cache: CallCache | None,
+        append: Callable[[Record], None],
+        *,
+        listener: Listener | None = None,
+        counted: set[str] | None = None,
+        max_cost_usd: float | None = None,
+    ) -> None:
+        self._model = model
+        self._cache = cache if model.card.reusable else None
+        self._append = append
+        self._listener = listener
+        self._counted = counted if counted is not None else set()
+        self._max_cost_usd = max_cost_usd
+        self._outcomes: dict[str, Outcome] = {}
+        self.spent_usd = 0.0
+        self.asked = 0
+
+    def execute(self, work: Work) -> None:
+        """Make every record of the work."""
+        for record in work.unfit:
+            self._finish(record)
+        waiting = _Waiting(work.tasks)
+        if self._cache is not None:
+            for key, outcome in self._cache.find(list(work.calls)).items():
+                self._answer(key, outcome, waiting)
+        open_keys = [key for key in work.calls if key not in self._outcomes]
+        for start in range(0, len(open_keys), CHUNK):
+            keys = open_keys[start : start + CHUNK]
+            for index, outcome in self._ask([work.calls[key] for key in keys]):
+                self._take(keys[index], outcome, waiting)
+
+    def _ask(self, calls: Sequence[Call]) -> Iterator[tuple[int, Outcome]]:
+        views: list[Any] = [call.view for call in calls]
+        model = self._model
+        replies = cast(Rater, model).rate(views) if is_rater(model) else cast(Comparer, model).compare(views)
+        if hasattr(replies, "close"):  # stopping early must cancel what is under way
+            with closing(replies):  # type: ignore[type-var]
+                yield from replies
+        else:
+            yield from replies
+
+    def _take(self, key: str, outcome: Outcome, waiting: "_Waiting") -> None:
+        self.asked += 1
+        self.spent_usd += outcome.cost_usd
+        if self._cache is not None:
+            self._cache.keep(key, outcome, at_once=outcome.cost_usd > 0 or bool(outcome.raw))
+        self._answer(key, outcome, waiting)
+        if self._max_cost_usd is not None and self.spent_usd >= self._max_cost_usd:
+            raise BudgetError(
+                f"stopped after ${self.spent_usd:.4f}: the limit is ${self._max_cost_usd:.2f}",
+                hint="all answers are kept; the same command with a higher --max-cost continues",
+            )
+
+    def _answer(self, key: str, outcome: Outcome, waiting: "_Waiting") -> None:
+        self._outcomes[key] = outcome
+        for task in waiting.release(key):
+            self._finish(self._record(task))
+
+    def _finish(self, record: Record) -> None:
+        self._append(record)
+        if self._listener is not None:
+            self._listener(record, self.spent_usd)
+
+    def _record(self, task: Task) -> Record:
+        outcomes = [self._outcomes[key] for key in task.keys]
+        new = [self._outcomes[key] for key in dict.fromkeys(task.keys) if key not in self._counted]
+        self._counted.update(task.keys)
+        return Record(
+            pair=task.pair,
+            context=task.context,
+            order=task.order,
+            repeat=task.repeat,
+            shown_user=task.shown_user,
+            dropped=task.dropped,
+            raw=tuple(outcome.raw for outcome in outcomes if outcome.raw),
+            tokens_in=sum(outcome.tokens_in for outcome in new),
+            tokens_out=sum(outcome.tokens_out for outcome in new),
+            cost_usd=sum(outcome.cost_usd for outcome in new),
+            latency_ms=sum(outcome.latency_ms for outcome in outcomes),
+            calls=task.keys,
+            **verdict_fields(outcomes, task.order),
+        )
+
+
+def verdict_fields(outcomes: Sequence[Outcome], order: str) -> Mapping[str, Any]:
+    """What the outcomes of a pair's calls say: two scores are lifted to a verdict by their difference."""
+    for status in ("failed", "invalid"):
+        if bad := [outcome for outcome in outcomes if outcome.status == status]:
+            return {"status": status, "reason": bad[0].reason}
+    if order == "rated" and len(outcomes) == 2:
+        chosen, rejected = (cast(float, outcome.score) for outcome in outcomes)
+        verdict = "first" if chosen > rejected else "second" if chosen < rejected else "tie"
+        return {
+            "status": "ok",
+            "verdict": verdict,
+            "chosen_score": chosen,
+            "rejected_score": rejected,
+            "margin": chosen - rejected,
+        }
+    (only,) = outcomes
+    margin = only.margin if only.margin is None or order != "chosen-second" else -only.margin
+    return {"status": "ok", "verdict": only.verdict, "margin": margin}
+
+
+class _Waiting:
+    """Tasks by the calls they wait for."""
+
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        self._by_key: dict[str, list[int]] = defaultdict(list)
+        self._missing: list[int] = []
+        self._tasks = tasks
+        for index, task in enumerate(tasks):
+            distinct = set(task.keys)
+            self._missing.append(len(distinct))
+            for key in distinct:
+                self._by_key[key].append(index)
+
+    def release(self, key: str) -> Iterator[Task]:
+        """The tasks that this answer completes."""
+        for index in self._by_key.pop(key, ()):
+            self._missing[index] -= 1
+            if self._missing[index] == 0:
+                yield self._tasks[index]

@@ -1,0 +1,279 @@
+"""Numbers of one context, and of contexts against each other (DESIGN §4): pure functions of credits.
+
+Each metric draws from a generator seeded by the run's seed and the metric's own name, so no number depends on which
+others are computed.
+"""
+
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from prbench import stats
+from prbench.contexts import decides
+from prbench.run.credits import Credit, Credits
+from prbench.stats import Clusters, Estimate
+from prbench.types import Record
+
+Json = dict[str, Any]
+
+
+class Measure:
+    """Computes metrics with one seed and one number of resamples.
+
+    Args:
+        seed: Of all resampling.
+        resamples: Bootstrap resamples for each interval.
+        by: Tags to report groups by.
+        stances: What each user of the suite wants on each axis, to sort the users shown under `other`.
+    """
+
+    def __init__(
+        self, seed: int, resamples: int, by: Sequence[str] = (), stances: Mapping[str, Mapping[str, str]] | None = None
+    ) -> None:
+        self._seed = seed
+        self._resamples = resamples
+        self._by = by
+        self._stances = stances or {}
+
+    def context(self, name: str, credits: Credits) -> Json:
+        """Everything about one context."""
+        rows = credits.rows
+        values = [row.credit for row in rows]
+        result: Json = {
+            "accuracy": self._mean(f"{name} accuracy", rows, values),
+            "strict_accuracy": self._mean(f"{name} strict", rows, [row.strict for row in rows]),
+            "ties": stats.wilson(sum(row.credit == 0.5 for row in rows), len(rows)).to_json(),
+            **self._missing(credits),
+            "categories": self._groups(name, rows, lambda row: row.row.category),
+            "by": {tag: self._groups(name, rows, partial(_tag, tag)) for tag in self._by},
+            "length": self._length(name, rows),
+        }
+        result["worst"] = {
+            key: worst
+            for key, groups in [("category", result["categories"]), *result["by"].items()]
+            if (worst := _worst(groups))
+        }
+        if rows:
+            result |= self._users(name, rows) | self._mirror(name, rows)
+            result |= self._calibration(name, rows) | self._position(name, rows)
+        if relation := self._relation(name, rows):
+            result["shown_user"] = relation
+        return result
+
+    def brief(self, name: str, credits: Credits) -> Json:
+        """What is printed of a baseline: accuracy, whole and by group."""
+        rows = credits.rows
+        result: Json = {
+            "accuracy": self._mean(f"{name} accuracy", rows, [row.credit for row in rows]),
+            "categories": self._groups(name, rows, lambda row: row.row.category),
+            "by": {tag: self._groups(name, rows, partial(_tag, tag)) for tag in self._by},
+        }
+        return result | (self._mirror(name, rows) if rows else {})
+
+    def effects(self, credits: Mapping[str, Credits]) -> Json:
+        """What showing the user changes: gain, specificity, reversal, headroom closed."""
+        found: Json = {}
+        own = (
+            "profile"
+            if "profile" in credits
+            else next((name for name in credits if name.startswith("retrieved")), None)
+        )
+        if own is not None:
+            for effect, control in (("gain", "none"), ("specificity", "other"), ("reversal", "opposite")):
+                if control in credits:
+                    found[effect] = self._difference(effect, credits[own], credits[control])
+        if own is not None and "none" in credits and "oracle" in credits:
+            found["headroom_closed"] = self._headroom(credits[own], credits["none"], credits["oracle"])
+        return found
+
+    def _rng(self, name: str) -> np.random.Generator:
+        return np.random.default_rng([self._seed, zlib.crc32(name.encode())])
+
+    def _mean(self, name: str, rows: Sequence[Credit], values: Sequence[float]) -> Json:
+        if not rows:
+            return Estimate.undefined().to_json()
+        rng = self._rng(name)
+        return stats.mean_interval(
+            values, clusters_of(rows), rng, resamples=self._resamples, bounds=(0.0, 1.0)
+        ).to_json()
+
+    def _missing(self, credits: Credits) -> Json:
+        pairs = len(credits.rows) + credits.missing
+        bounds = stats.accuracy_bounds(len(credits.rows), sum(row.credit for row in credits.rows), credits.missing)
+        return {
+            "pairs": pairs,
+            "without_verdict": stats.wilson(credits.missing, pairs).to_json(),
+            "invalid_records": len(credits.invalid),
+            "failed_records": len(credits.failed),
+            "reasons": _reasons([*credits.invalid, *credits.failed]),
+            "bounds": None if bounds is None else {"low": bounds.low, "high": bounds.high},
+        }
+
+    def _groups(self, name: str, rows: Sequence[Credit], label: Callable[[Credit], str]) -> Json:
+        groups: dict[str, list[Credit]] = defaultdict(list)
+        for row in rows:
+            groups[label(row)].append(row)
+        return {
+            key or "(none)": self._mean(f"{name} {key}", groups[key], [row.credit for row in groups[key]])
+            for key in sorted(groups)
+        }
+
+    def _users(self, name: str, rows: Sequence[Credit]) -> Json:
+        users = [row.row.user for row in rows]
+        coverage = stats.user_coverage(
+            [row.credit for row in rows], users, self._rng(f"{name} users"), resamples=self._resamples
+        )
+        summary = {
+            key: getattr(coverage, key).to_json() for key in ("covered", "above_half", "mean_of_users", "worst_decile")
+        }
+        each = {str(user): asdict(score) for user, score in coverage.users.items()}
+        return {"coverage": {**summary, "not_testable": coverage.not_testable, "users": each}}
+
+    def _mirror(self, name: str, rows: Sequence[Credit]) -> Json:
+        halves = [row for row in rows if "mirror" in row.row.tags]
+        if not halves:
+            return {}
+        result: Json = {}
+        couple_of = _users_by_mirror(halves)
+        result["mirror_consistency"] = stats.mirror_consistency(
+            [row.credit for row in halves],
+            [row.row.tags["mirror"] for row in halves],
+            Clusters.of([couple_of[row.row.tags["mirror"]] for row in halves], [row.row.question for row in halves]),
+            self._rng(f"{name} mirror"),
+            resamples=self._resamples,
+        ).to_json()
+        coupled = [row for row in rows if "couple" in row.row.tags]
+        if coupled:
+            result["couple_coverage"] = stats.couple_coverage(
+                [row.credit for row in coupled],
+                [row.row.user for row in coupled],
+                [row.row.tags["couple"] for row in coupled],
+            ).to_json()
+        return result
+
+    def _calibration(self, name: str, rows: Sequence[Credit]) -> Json:
+        if any(row.margin is None for row in rows):
+            return {}
+        margins = np.array([row.margin for row in rows], dtype=float)
+        probability = 0.5 * (1 + np.tanh(margins / 2))  # Bradley–Terry: σ(r_chosen − r_rejected)
+        measured = stats.calibration(
+            probability, clusters_of(rows), self._rng(f"{name} calibration"), resamples=self._resamples
+        )
+        bins = [bin._asdict() for bin in measured.bins]
+        return {"calibration": {"ece": measured.ece.to_json(), "brier": measured.brier.to_json(), "bins": bins}}
+
+    def _position(self, name: str, rows: Sequence[Credit]) -> Json:
+        verdicts = [{record.order: record.verdict for record in row.records if record.repeat == 0} for row in rows]
+        if not all("chosen-second" in verdict for verdict in verdicts):
+            return {}
+        bias = stats.position_bias(
+            [verdict["chosen-first"] for verdict in verdicts],
+            [verdict["chosen-second"] for verdict in verdicts],
+            clusters_of(rows),
+            self._rng(f"{name} position"),
+            resamples=self._resamples,
+        )
+        return {"position": {key: getattr(bias, key).to_json() for key in ("flip_rate", "first_preferred")}}
+
+    def _length(self, name: str, rows: Sequence[Credit]) -> Json | None:
+        if not rows:
+            return None
+        bias = stats.length_bias(
+            [row.credit for row in rows],
+            [row.row.chosen_words for row in rows],
+            [row.row.rejected_words for row in rows],
+            clusters_of(rows),
+            self._rng(f"{name} length"),
+            resamples=self._resamples,
+        )
+        return {key: getattr(bias, key).to_json() for key in ("longer_wins", "correlation")}
+
+    def _relation(self, name: str, rows: Sequence[Credit]) -> Json:
+        """Accuracy by whether the user who was shown agrees with, opposes or is silent on what decides the pair."""
+        groups: dict[str, list[Credit]] = defaultdict(list)
+        for row in rows:
+            shown = row.records[0].shown_user
+            if shown is not None and shown != row.row.user and decides(row.row.tags):
+                groups[relation(decides(row.row.tags), self._stances.get(shown, {}))].append(row)
+        return {
+            key: self._mean(f"{name} shown {key}", group, [row.credit for row in group])
+            for key, group in sorted(groups.items())
+        }
+
+    def _difference(self, name: str, one: Credits, two: Credits) -> Json:
+        rows, a, b = _common(one, two)
+        if not rows:
+            return Estimate.undefined().to_json()
+        rng = self._rng(name)
+        return stats.difference_interval(a, b, clusters_of(rows), rng, resamples=self._resamples).to_json()
+
+    def _headroom(self, own: Credits, none: Credits, oracle: Credits) -> Json | None:
+        rows, a, b = _common(own, none)
+        top = {row.row.id: row.credit for row in oracle.rows}
+        kept = [i for i, row in enumerate(rows) if row.row.id in top]
+        if not kept:
+            return None
+        chosen = [rows[i] for i in kept]
+        gained = [a[i] - b[i] for i in kept]
+        possible = [top[rows[i].row.id] - b[i] for i in kept]
+        ratio = stats.ratio_interval(
+            gained, possible, clusters_of(chosen), self._rng("headroom"), resamples=self._resamples
+        )
+        return None if ratio is None else {**ratio.to_json(), "leaks": True}
+
+
+def clusters_of(rows: Sequence[Credit]) -> Clusters:
+    """What varies together: users (or couples of users) and questions."""
+    return Clusters.of([row.row.unit for row in rows], [row.row.question for row in rows])
+
+
+def relation(wanted: Mapping[str, str], held: Mapping[str, str]) -> str:
+    """How another user stands to what decides a pair.
+
+    Example:
+        >>> relation({"risk": "caution"}, {"risk": "boldness"})
+        'opposes'
+    """
+    same = [held[axis] == pole for axis, pole in wanted.items() if axis in held]
+    if not same:
+        return "silent"
+    if len(same) < len(wanted) or len(set(same)) > 1:
+        return "mixed"
+    return "agrees" if same[0] else "opposes"
+
+
+def _common(one: Credits, two: Credits) -> tuple[list[Credit], list[float], list[float]]:
+    other = {row.row.id: row.credit for row in two.rows}
+    rows = [row for row in one.rows if row.row.id in other]
+    return rows, [row.credit for row in rows], [other[row.row.id] for row in rows]
+
+
+def _users_by_mirror(rows: Sequence[Credit]) -> dict[str, str]:
+    users: dict[str, set[str]] = defaultdict(set)
+    for row in rows:
+        users[row.row.tags["mirror"]].add(row.row.user)
+    return {mirror: "\x00".join(sorted(pair)) for mirror, pair in users.items()}
+
+
+def _worst(groups: Json) -> Json | None:
+    scored = {key: group for key, group in groups.items() if group["value"] is not None}
+    if len(scored) < 2:
+        return None
+    key = min(scored, key=lambda name: scored[name]["value"])
+    return {"group": key, **scored[key]}
+
+
+def _tag(tag: str, row: Credit) -> str:
+    return row.row.tags.get(tag, "")
+
+
+def _reasons(records: Sequence[Record]) -> dict[str, int]:
+    counts: dict[str, int] = defaultdict(int)
+    for record in records:
+        counts[record.reason or record.status] += 1
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:20])

@@ -1,0 +1,139 @@
+"""A run's result: every aggregate, from nothing but what lies in the run's folder.
+
+`prbench run` writes what `compute_result` returns, and `prbench verify` computes it again: the same function, so a number
+that cannot be recomputed from the records cannot be in the file. Timing stands apart; it is measured, not computed.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from prbench import stats
+from prbench._version import __version__
+from prbench.config import RunConfig
+from prbench.data import DatasetRecord
+from prbench.models import ModelCard
+from prbench.run.credits import Credits, PairRow, credits_by_context
+from prbench.run.measure import Json, Measure
+from prbench.types import Context, Frozen, Order, Record
+
+
+class BaselineScore(Frozen):
+    """One line of `baselines.jsonl`: a content-blind baseline's scores for one pair."""
+
+    baseline: str
+    pair: str
+    chosen_score: float
+    rejected_score: float
+
+    def record(self) -> Record:
+        """As a record under `none`."""
+        margin = self.chosen_score - self.rejected_score
+        return Record(
+            pair=self.pair,
+            context="none",
+            order="rated",
+            status="ok",
+            verdict="first" if margin > 0 else "second" if margin < 0 else "tie",
+        )
+
+
+class RunFacts(Frozen):
+    """What a result needs besides rows and records; kept in `run.json`."""
+
+    card: ModelCard
+    dataset: DatasetRecord
+    stances: Mapping[str, Mapping[str, str]] = {}
+    """What each user of the whole suite wants on each axis, where the suite says."""
+    contexts: tuple[str, ...]
+    """Contexts that were evaluated."""
+    unsupported: tuple[str, ...] = ()
+    """Contexts that were asked for and that this model does not read."""
+    orders: tuple[Order, ...] = ("rated",)
+    """Orders in which the model was shown each pair."""
+    shown_posts: int = 0
+    dropped_posts: int = 0
+
+
+def compute_result(
+    config: RunConfig,
+    facts: RunFacts,
+    rows: Sequence[PairRow],
+    records: Iterable[Record],
+    baselines: Iterable[BaselineScore],
+) -> Json:
+    """All aggregates of a run: `{"result": …, "baselines": …}`."""
+    records = list(records)
+    measure = Measure(config.seed, config.resamples, config.by, facts.stances)
+    credits = credits_by_context(rows, records, facts.contexts, len(facts.orders) * config.repeats)
+    result: Json = {
+        "prbench": __version__,
+        "model": facts.card.model_dump(mode="json"),
+        "suite": facts.dataset.model_dump(mode="json"),
+        "split": config.split,
+        "contexts": {name: _context(measure, name, credits[name]) for name in facts.contexts},
+        "unsupported": list(facts.unsupported),
+        "effects": measure.effects(credits),
+        "usage": _usage(facts, records),
+    }
+    scored = _baselines(measure, rows, baselines)
+    result["warnings"] = _warnings(facts, result, scored)
+    return {"result": result, "baselines": scored}
+
+
+def headline(result: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]] | None:
+    """The context a model is judged by: its own user's profile where that was shown, else the first that does not leak."""
+    contexts: Mapping[str, Any] = result["contexts"]
+    honest = [name for name in contexts if not Context.parse(name).leaks]
+    for name in ("profile", *honest):
+        if name in contexts:
+            return name, contexts[name]
+    return None
+
+
+def _context(measure: Measure, name: str, credits: Credits) -> Json:
+    return {"leaks": Context.parse(name).leaks, **measure.context(name, credits)}
+
+
+def _baselines(measure: Measure, rows: Sequence[PairRow], scores: Iterable[BaselineScore]) -> Json:
+    by_name: dict[str, list[Record]] = {}
+    for score in scores:
+        by_name.setdefault(score.baseline, []).append(score.record())
+    return {
+        name: measure.brief(name, credits_by_context(rows, records, ["none"], 1)["none"])
+        for name, records in by_name.items()
+    }
+
+
+def _usage(facts: RunFacts, records: Sequence[Record]) -> Json:
+    shown = facts.shown_posts + facts.dropped_posts
+    return {
+        "records": len(records),
+        "distinct_calls": len({key for record in records for key in record.calls}),
+        "calls_without_sharing": sum(len(record.calls) for record in records),
+        "tokens_in": sum(record.tokens_in for record in records),
+        "tokens_out": sum(record.tokens_out for record in records),
+        "cost_usd": round(sum(record.cost_usd for record in records), 9),
+        "posts_dropped": stats.wilson(facts.dropped_posts, shown).to_json(),
+    }
+
+
+def _warnings(facts: RunFacts, result: Json, baselines: Json) -> list[str]:
+    found = []
+    for name, scored in baselines.items():
+        low = scored["accuracy"]["low"]
+        if low is not None and low > 0.5:
+            found.append(
+                f"baseline {name!r} beats chance ({scored['accuracy']['value']:.1%}): "
+                "this suite can partly be decided without reading for meaning or knowing the user"
+            )
+    for name, context in result["contexts"].items():
+        if context["pairs"] and (context["without_verdict"]["value"] or 0) > 0.05:
+            found.append(
+                f"context {name!r}: {context['without_verdict']['value']:.1%} of pairs have no verdict; "
+                f"accuracy lies between {context['bounds']['low']:.1%} and {context['bounds']['high']:.1%}"
+            )
+    if facts.orders == ("chosen-first",):
+        found.append("the answers were shown in one order only: position bias is not measured")
+    if facts.dataset.derived_users:
+        found.append("the suite has no user ids: users were told apart by the content of their profiles")
+    return found

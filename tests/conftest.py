@@ -1,0 +1,46 @@
+"""Fixtures that several rooms share. No test may reach the hub, so it is switched off before anything can import it."""
+
+import os
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+
+def _tiny_models() -> ModuleType:
+    # Tests are imported without touching sys.path (importmode=importlib), so the shared module is named by its file.
+    if "tiny_models" not in sys.modules:
+        spec = importlib.util.spec_from_file_location("tiny_models", Path(__file__).with_name("tiny_models.py"))
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["tiny_models"] = module
+        spec.loader.exec_module(module)
+    return sys.modules["tiny_models"]
+
+
+tiny_models = _tiny_models()
+
+
+@pytest.fixture(scope="session")
+def tiny_reward_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A saved Llama-style sequence classifier: chat template, BOS, no pad token."""
+    return tiny_models.save_reward_model(tmp_path_factory.mktemp("tiny_reward_model"))
+
+
+@pytest.fixture(scope="session")
+def tiny_policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A saved tiny causal language model."""
+    return tiny_models.save_causal_model(tmp_path_factory.mktemp("tiny_policy"), seed=1)
+
+
+@pytest.fixture(scope="session")
+def tiny_reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Another tiny causal language model, with other weights."""
+    return tiny_models.save_causal_model(tmp_path_factory.mktemp("tiny_reference"), seed=2)
