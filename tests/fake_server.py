@@ -1,8 +1,8 @@
 """A real HTTP server on loopback that answers like a model server and goes wrong on request.
 
 It speaks POST {url}/v1/chat/completions (text from `answer`) and, for served reward models, GET /health and POST /score
-(numbers from `score`). A `plan` decides for every request which fault, if any, it meets. All requests are kept, so that a
-test can assert what really arrived. It binds a free port of 127.0.0.1 and ends with its `with` block.
+(numbers from `score`). A `plan` decides for every request which fault, if any, it meets. All requests are kept, so that
+a test can assert what really arrived. It binds a free port of 127.0.0.1 and ends with its `with` block.
 """
 
 import json

@@ -1,1 +1,96 @@
-"""prbench: does a reward model know what this user wants?"""
+"""prbench: does a reward model know what this user wants?
+
+    from prbench import evaluate
+    evaluate("longer", "starter").result["result"]["contexts"]["none"]["accuracy"]
+
+Names are imported when they are first used, so `import prbench` costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from prbench._version import __version__
+
+if TYPE_CHECKING:
+    from prbench.api import (
+        PersonalizedReward,
+        Scale,
+        calibrate,
+        compare,
+        evaluate,
+        evaluate_personalized_reward,
+    )
+    from prbench.api.callback import PersonalRewardCallback
+    from prbench.config import ModelOptions
+    from prbench.data import Suite, load_pairs, load_questions, suites
+    from prbench.errors import PrbenchError
+    from prbench.models import Comparer, Generator, ModelCard, Rater, load_model
+    from prbench.run import Evaluation
+    from prbench.types import AnswerView, Aspect, Outcome, Pair, PairView, Post
+
+_HOMES = {
+    "AnswerView": "prbench.types",
+    "Aspect": "prbench.types",
+    "Comparer": "prbench.models",
+    "Evaluation": "prbench.run",
+    "Generator": "prbench.models",
+    "ModelCard": "prbench.models",
+    "ModelOptions": "prbench.config",
+    "Outcome": "prbench.types",
+    "Pair": "prbench.types",
+    "PairView": "prbench.types",
+    "PersonalRewardCallback": "prbench.api.callback",
+    "PersonalizedReward": "prbench.api",
+    "Post": "prbench.types",
+    "PrbenchError": "prbench.errors",
+    "Rater": "prbench.models",
+    "Scale": "prbench.api",
+    "Suite": "prbench.data",
+    "calibrate": "prbench.api",
+    "compare": "prbench.api",
+    "evaluate": "prbench.api",
+    "evaluate_personalized_reward": "prbench.api",
+    "load_model": "prbench.models",
+    "load_pairs": "prbench.data",
+    "load_questions": "prbench.data",
+    "suites": "prbench.data",
+}
+
+__all__ = [
+    "AnswerView",
+    "Aspect",
+    "Comparer",
+    "Evaluation",
+    "Generator",
+    "ModelCard",
+    "ModelOptions",
+    "Outcome",
+    "Pair",
+    "PairView",
+    "PersonalRewardCallback",
+    "PersonalizedReward",
+    "Post",
+    "PrbenchError",
+    "Rater",
+    "Scale",
+    "Suite",
+    "__version__",
+    "calibrate",
+    "compare",
+    "evaluate",
+    "evaluate_personalized_reward",
+    "load_model",
+    "load_pairs",
+    "load_questions",
+    "suites",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'prbench' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

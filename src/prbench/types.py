@@ -278,6 +278,8 @@ class Record(Frozen):
     """Preference for the *chosen* answer, in the model's own units."""
     shown_user: str | None = None
     """Whose posts the model saw; differs from the pair's user under `other` and `opposite`."""
+    posts: int = 0
+    """How many posts the model saw."""
     dropped: tuple[str, ...] = ()
     """Ids of posts left out because they did not fit."""
     raw: tuple[str, ...] = ()

@@ -40,6 +40,8 @@ def test_a_suite_is_a_sequence_that_does_not_change():
     assert [item.id for item in suite] == ["0a", "0b", "1a", "1b", "2a", "2b"]
     with pytest.raises(TypeError):
         suite[0] = suite[1]
+    with pytest.raises(AttributeError):
+        suite.record = None
 
 
 def test_the_record_counts():
@@ -47,6 +49,12 @@ def test_the_record_counts():
     record = Suite.of(pairs, name="tea").record
     assert record.counts.model_dump() == {"pairs": 3, "users": 2, "questions": 2, "categories": 0}
     assert record.splits == {"test": 2, "train": 1}
+
+
+def test_doubled_ids_and_pairs_without_a_split():
+    with pytest.raises(DataError, match="1 ids stand more than once, '1' first"):
+        Suite.of([pair("1"), pair("2"), pair("1")])
+    assert Suite.of([pair("1", split="")]).record.splits == {}
 
 
 def test_by_user_keeps_every_pair():

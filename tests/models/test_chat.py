@@ -1,13 +1,18 @@
 """`chat:` against a real server that goes wrong: a fault never changes a verdict, and every one is counted."""
 
+import asyncio
 import gc
 import json
 import logging
+import os
+import re
+import signal
 import threading
 import time
 from email.utils import formatdate
 
 import pytest
+from tests.fake_server import FakeServer, Fault, chat_reply, every, first_attempts, where
 
 from prbench.config import ModelOptions, Price
 from prbench.errors import AddressError, ModelError, TemplateError
@@ -16,7 +21,6 @@ from prbench.models._wire import Backoff
 from prbench.models.chat import ChatComparer, ChatRater, load, load_generator
 from prbench.models.protocols import Windowed
 from prbench.types import AnswerView, Channel, Message, PairView, Post, Prompt
-from tests.fake_server import FakeServer, Fault, chat_reply, every, first_attempts, where
 
 FAST = Backoff(initial_s=0.001, max_s=0.01, jitter_s=0.001, retry_after_max_s=0.05)
 POSTS = (Post(id="p1", text="I drink only green tea."), Post(id="p2", text="Lists, please."))
@@ -86,7 +90,7 @@ def test_a_fault_that_passes_changes_nothing(fault):
 @pytest.mark.parametrize("kind", ["hang", "drip"])
 def test_a_time_out_passes_too(kind):
     with FakeServer(cycling, plan=first_attempts(1, Fault(kind))) as server:
-        outcomes = dict(judge(server, timeout_s=0.3).compare(pair_views(4)))
+        outcomes = dict(judge(server, timeout_s=0.6).compare(pair_views(4)))
     assert verdicts(outcomes) == ["first", "second", "tie", "first"]
 
 
@@ -105,8 +109,8 @@ def test_faults_here_and_there_change_nothing():
 PERMANENT = {
     "429": (Fault("status", 429), "HTTP 429: .*injected fault"),
     "500": (Fault("status", 500), "HTTP 500: .*injected fault"),
-    "hang": (Fault("hang"), "no answer within 0.3 s"),
-    "drip": (Fault("drip"), "no answer within 0.3 s"),
+    "hang": (Fault("hang"), "no answer within 0.6 s"),
+    "drip": (Fault("drip"), "no answer within 0.6 s"),
     "half a JSON": (Fault("half_json"), "not JSON"),
     "half a reply": (Fault("half_sent"), "connection lost"),
     "wrong schema": (Fault("wrong_schema"), "schema at choices"),
@@ -119,18 +123,15 @@ PERMANENT = {
 @pytest.mark.parametrize(("fault", "reason"), PERMANENT.values(), ids=PERMANENT.keys())
 def test_a_fault_that_stays_is_a_failure_and_touches_no_other(fault, reason):
     with FakeServer(cycling, plan=where("Question number 2?", fault)) as server:
-        outcomes = dict(judge(server, retries=1, timeout_s=0.3).compare(pair_views(6)))
+        timeout_s = 0.6 if fault.kind in ("hang", "drip") else 10
+        outcomes = dict(judge(server, retries=1, timeout_s=timeout_s).compare(pair_views(6)))
     failed = outcomes.pop(2)
     assert (failed.status, failed.verdict, failed.score, failed.margin) == ("failed", None, None, None)
-    pytest.raises(AssertionError, _raise, failed.reason).match(reason)
+    assert re.search(reason, failed.reason)
     assert {index: outcome.verdict for index, outcome in outcomes.items()} == {
         number: VERDICTS[number % 3] for number in (0, 1, 3, 4, 5)
     }
     assert len(server.requests) == 7  # one retry, of the one that failed
-
-
-def _raise(reason):
-    raise AssertionError(reason)
 
 
 def test_every_request_failing_is_counted_and_nothing_is_scored():
@@ -158,7 +159,7 @@ def test_a_server_that_cannot_be_asked_raises_at_once(status, hint):
         with pytest.raises(ModelError, match=f"HTTP {status}") as caught:
             list(judge(server).compare(pair_views(50)))
         assert hint in caught.value.hint
-        assert len(server.requests) <= 50 // 2
+        assert len(server.requests) <= 4
 
 
 def test_a_404_after_answers_is_a_failure():
@@ -273,8 +274,10 @@ def test_a_server_that_reports_no_usage_does_not_look_free():
 def test_latency_leaves_out_the_waiting():
     patient = Backoff(initial_s=0.5, max_s=0.5, jitter_s=0)
     with FakeServer(plan=first_attempts(1, Fault("status", 503))) as server:
+        start = time.perf_counter()
         [(_, outcome)] = load(f"m@{server.url}", options(), backoff=patient).compare(pair_views(1))
-    assert outcome.latency_ms < 450
+        elapsed_ms = (time.perf_counter() - start) * 1e3
+    assert outcome.latency_ms <= elapsed_ms - 500
 
 
 def test_retry_after_is_honoured():
@@ -341,6 +344,18 @@ def test_stopping_early_cancels_what_is_under_way(error):
     gc.collect()  # a task that was never awaited would warn now, and warnings are errors
 
 
+def test_ctrl_c_while_waiting_for_a_reply():
+    with FakeServer(plan=every(1, Fault("hang"))) as server:
+        outcomes = judge(server, timeout_s=60).compare(pair_views(10))
+        timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            next(outcomes)
+        timer.join()
+        assert not threads()
+        assert len(server.requests) <= 4
+
+
 def test_an_iterator_that_is_never_read_asks_nothing():
     with FakeServer() as server:
         outcomes = judge(server).compare(pair_views(3))
@@ -384,6 +399,14 @@ def test_an_error_in_a_template_reaches_the_caller(tmp_path):
     with FakeServer() as server, pytest.raises(TemplateError):
         list(judge(server, template=file).compare(pair_views(3)))
     assert server.requests == []
+
+
+def test_a_notebook_with_a_loop_of_its_own_can_ask():
+    async def cell():
+        return list(judge(server).compare(pair_views(2)))
+
+    with FakeServer() as server:
+        assert len(asyncio.run(cell())) == 2
 
 
 def test_no_views_no_request():

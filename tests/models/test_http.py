@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from tests.fake_server import FakeServer, Fault, every, first_attempts, where
 
 from prbench.config import ModelOptions
 from prbench.errors import AddressError, ModelError
@@ -10,7 +11,6 @@ from prbench.models import load_model
 from prbench.models._wire import Backoff
 from prbench.models.http import load
 from prbench.types import AnswerView, Channel, Post
-from tests.fake_server import FakeServer, Fault, every, first_attempts, where
 
 FAST = Backoff(initial_s=0.001, max_s=0.01, jitter_s=0.001, retry_after_max_s=0.05)
 
@@ -97,14 +97,15 @@ def test_batches_of_32_by_default():
 @pytest.mark.parametrize("kind", ["status", "half_json", "half_sent", "wrong_schema", "reset", "hang"])
 def test_a_fault_that_passes_changes_nothing(kind):
     with FakeServer(score=number_score, plan=first_attempts(1, Fault(kind, 503))) as server:
-        outcomes = dict(open_rater(server, batch=2, timeout_s=0.3).rate(answer_views(7)))
+        outcomes = dict(open_rater(server, batch=2, timeout_s=0.6 if kind == "hang" else 10).rate(answer_views(7)))
     assert [outcomes[index].score for index in range(7)] == [float(number) for number in range(7)]
 
 
 @pytest.mark.parametrize("kind", ["status", "half_json", "half_sent", "wrong_schema", "reset", "hang", "empty_choices"])
 def test_d4_a_fault_that_stays_is_a_failure_and_touches_no_other_batch(kind):
     with FakeServer(score=number_score, plan=where('"answer 2"', Fault(kind, 500))) as server:
-        outcomes = dict(open_rater(server, batch=2, timeout_s=0.3, retries=1).rate(answer_views(6)))
+        timeout_s = 0.6 if kind == "hang" else 10
+        outcomes = dict(open_rater(server, batch=2, timeout_s=timeout_s, retries=1).rate(answer_views(6)))
     for index in (2, 3):
         assert (outcomes[index].status, outcomes[index].score) == ("failed", None)
         assert outcomes[index].reason
@@ -158,7 +159,9 @@ def test_a_server_that_is_not_there_or_not_one_of_ours_is_refused():
         open_rater(server)
 
 
-@pytest.mark.parametrize("rest", ["", "host", "ftp://host", "http://a:hunter2@host", "http://host?key=hunter2"])
+@pytest.mark.parametrize(
+    "rest", ["", "host", "ftp://host", "ftp://a:hunter2@host", "http://a:hunter2@host", "http://host?key=hunter2"]
+)
 def test_addresses_that_are_wrong(rest):
     with pytest.raises(AddressError) as caught:
         load(rest, ModelOptions())

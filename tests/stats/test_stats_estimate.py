@@ -46,6 +46,9 @@ def test_wilson_is_symmetric_and_encloses_the_share(case):
 def test_quantile_interval_is_the_known_sign_test_interval():
     # n = 10, median: P(Bin ≤ 1) = 11/1024 ≤ .025 < P(Bin ≤ 2) = 56/1024, so the 2nd to the 9th value.
     assert quantile(range(1, 11), 0.5) == Estimate(5.5, 2.0, 9.0, 10)
+    # n = 6 is the least that bounds a median: 2·2⁻⁶ ≤ .05, from the first value to the last.
+    assert quantile(range(1, 7), 0.5) == Estimate(3.5, 1.0, 6.0, 6)
+    assert quantile(range(1, 6), 0.5) == Estimate(3.0, None, None, 5)
 
 
 def test_quantile_leaves_open_what_few_values_cannot_bound():

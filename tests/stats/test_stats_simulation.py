@@ -1,4 +1,4 @@
-"""Do 95 % intervals cover the truth in 95 % of worlds? Worlds are thresholded sums of user, question and row effects."""
+"""Do 95 % intervals cover the truth in 95 % of worlds? A world thresholds the sum of user, question and row effects."""
 
 import numpy as np
 import pytest

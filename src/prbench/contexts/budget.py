@@ -7,7 +7,7 @@ from typing import NamedTuple, cast
 
 from prbench.models.protocols import Comparer, Model, Rater, Windowed
 from prbench.rank import Ranker
-from prbench.types import Message, PairView, Post, Prompt
+from prbench.types import Message, PairView, Post, Prompt, Status
 
 _SLACK_PER_POST = 8
 _SLACK = 64
@@ -18,6 +18,8 @@ class Unfit(NamedTuple):
     """A view that cannot be shown to this model, and why."""
 
     reason: str
+    status: Status = "invalid"
+    """`failed` where asking again may help: a plan that could not be had."""
 
 
 class Fitted(NamedTuple):

@@ -90,7 +90,7 @@ class ContextBuilder:
         if context.leaks:
             return tuple(map(aspect_line, pair.rubric_aspects)) or Unfit("the pair has no rubric aspects")
         if "plan" in context.needs:
-            return self._plans.get(pair.id) or Unfit("there is no plan for the pair")
+            return self._plans.get(pair.id) or Unfit("there is no plan for the pair", "failed")
         return ()
 
     def _other(self, pair: Pair) -> str:

@@ -59,10 +59,9 @@ class HubTables:
             from datasets import load_dataset
         except ImportError as error:
             raise MissingExtraError(self._suite, "hub") from error
+        revision = self.revision or None
         try:
-            loaded = load_dataset(
-                self._repo, None if table == WHOLE else table, split=self._split, revision=self.revision or None
-            )
+            loaded = load_dataset(self._repo, None if table == WHOLE else table, split=self._split, revision=revision)
         except Exception as error:  # hub, network and gate failures share no base class across versions
             raise DataError(
                 f"{self._suite!r} cannot be loaded from {self._repo} {table}".rstrip()

@@ -29,8 +29,8 @@ FIELDS = (*Pair.model_fields, "split")
 _ALIASES = {"question": "prompt", "user": "user_id"}
 
 
-class _Hidden(NamedTuple):
-    """What a pair and a question have in common besides id, user and question."""
+class _Common(NamedTuple):
+    """What a pair and a question have in common: tuples to be shared between them, and plain values."""
 
     shared: dict[str, Any]
     plain: dict[str, Any]
@@ -84,13 +84,13 @@ class RowReader:
                 raise DataError(f"{place}: field {field!r} is empty", hint="complete the row or remove it")
         if exchange.chosen == exchange.rejected:
             raise DataError(f"{place}: fields 'chosen' and 'rejected' are the same text", hint="remove the row")
-        hidden = self._read_hidden(cells, row)
-        user = self._read_user(cells, hidden, exchange.question, place)
+        common = self._read_common(cells, row)
+        user = self._read_user(cells, common, exchange.question, place)
         name = read_identifier(cells.get("id"), "id", place) or content_id("pair", user, *exchange)
         self._claim(name, place)
         # Validation would rebuild the tuples of posts; copying them in afterwards keeps one profile for all pairs.
-        pair = Pair(id=name, user=user, **exchange._asdict(), **hidden.plain)
-        return pair.model_copy(update=hidden.shared)
+        pair = Pair(id=name, user=user, **exchange._asdict(), **common.plain)
+        return pair.model_copy(update=common.shared)
 
     def _read_question(self, row: Row) -> Question:
         cells, place = self._cells(row), row.place
@@ -100,13 +100,13 @@ class RowReader:
         question = asked if isinstance(asked, str) else render(read_messages(asked, "question", place))
         if not question.strip():
             raise DataError(f"{place}: field 'question' is empty", hint="complete the row or remove it")
-        hidden = self._read_hidden(cells, row)
-        user = self._read_user(cells, hidden, question, place)
+        common = self._read_common(cells, row)
+        user = self._read_user(cells, common, question, place)
         name = read_identifier(cells.get("id"), "id", place) or content_id("question", user, question)
         self._claim(name, place)
-        return Question(id=name, user=user, question=question, **hidden.plain).model_copy(update=hidden.shared)
+        return Question(id=name, user=user, question=question, **common.plain).model_copy(update=common.shared)
 
-    def _read_hidden(self, cells: Mapping[str, Any], row: Row) -> _Hidden:
+    def _read_common(self, cells: Mapping[str, Any], row: Row) -> _Common:
         place = row.place
         tags = read_tags(cells.get("tags"), place)
         split = tags.get("split") or read_text(cells.get("split"), "split", place) or row.split
@@ -119,13 +119,13 @@ class RowReader:
             "category": read_text(cells.get("category"), "category", place),
             "tags": {**tags, "split": split} if split else tags,
         }
-        return _Hidden(shared, plain)
+        return _Common(shared, plain)
 
-    def _read_user(self, cells: Mapping[str, Any], hidden: _Hidden, question: str, place: Place) -> str:
+    def _read_user(self, cells: Mapping[str, Any], common: _Common, question: str, place: Place) -> str:
         if user := read_identifier(cells.get("user"), "user", place):
             return user
         self.derived_users = True
-        return derive_user(hidden.shared["profile"], question)
+        return derive_user(common.shared["profile"], question)
 
     def _cells(self, row: Row) -> dict[str, Any]:
         """The row by field instead of by column."""

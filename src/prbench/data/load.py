@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 from prbench._version import __version__
 from prbench.data.layout import RowReader
 from prbench.data.registry import Kind, Published, embedded, published, suites
-from prbench.data.rows import MAX_LINE_BYTES, Row, read_rows, stem_of, suffix_of
+from prbench.data.rows import MAX_LINE_BYTES, Row, read_rows, stem_of
 from prbench.data.suite import Suite, check_whole_couples
 from prbench.data.tables import FolderTables, TableFile, guess_split, list_splits
 from prbench.errors import DataError, did_you_mean
@@ -199,14 +199,13 @@ def _refuse_revision(revision: str | None, source: str) -> None:
 
 
 def _not_found(source: str | Path, path: Path) -> DataError:
-    names = [suite.name for suite in suites()]
-    text = str(source)
-    looks_like_name = isinstance(source, str) and not suffix_of(path) and text.split("/")[0] in {*names, text}
-    if "=" in text and isinstance(source, str):
-        name = text.partition("=")[0]
-        return DataError(f"{text!r} is no file, and {name!r} no suite", hint=did_you_mean(name, names))
-    if looks_like_name and "." not in text:
-        return DataError(f"{text!r} is neither a suite nor a file", hint=did_you_mean(text, names))
+    text, names = str(source), [suite.name for suite in suites()]
+    if isinstance(source, str):
+        name, equals, _ = text.partition("=")
+        if equals:
+            return DataError(f"{text!r} is no file, and {name!r} no suite", hint=did_you_mean(name, names))
+        if "." not in text and ("/" not in text or text.partition("/")[0] in names):
+            return DataError(f"{text!r} is neither a suite nor a file", hint=did_you_mean(text, names))
     if not path.parent.is_dir():
         return DataError(f"{text!r} does not exist, nor does its folder", hint=f"looked in {path.parent.absolute()}")
     near = difflib.get_close_matches(path.name, [item.name for item in path.parent.iterdir()], n=3, cutoff=0.5)

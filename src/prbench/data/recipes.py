@@ -1,9 +1,11 @@
 """How published datasets become rows of the paper's layout.
 
 Each recipe takes tables and a tally of what it leaves out, and yields rows; what a row must have is checked
-afterwards in one place. A profile never holds the question that is being asked. Layouts were confirmed against public
-code that reads these datasets: PRISM's `utterances` and `survey` columns, Arena's columns, and RewardBench 2's one
-chosen, three rejected (more under Ties).
+afterwards in one place. A profile never holds the question that is being asked.
+
+Confirmed against public code that reads them: PRISM's `utterances` and `survey` columns and root JSONL files, Arena's
+columns, RewardBench 2's `chosen`/`rejected` lists, the table names and files of Personalized RewardBench and LaMP-QA.
+Not confirmed: that LaMP-QA names its columns `narrative` and `rubric_aspects`, as the paper's own set does.
 """
 
 from collections import Counter

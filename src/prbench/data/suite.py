@@ -55,7 +55,7 @@ class Suite(Sequence[Pair]):
 
     def __init__(self, pairs: Iterable[Pair], record: DatasetRecord) -> None:
         self._pairs = tuple(pairs)
-        self.record = record
+        self._record = record
 
     @classmethod
     def of(
@@ -69,20 +69,27 @@ class Suite(Sequence[Pair]):
         columns: Mapping[str, str] | None = None,
         notes: Iterable[str] = (),
     ) -> "Suite":
-        """Make a suite of pairs and describe it."""
+        """Make a suite of pairs and describe it; ids must be unique, since results are kept by them."""
         pairs = tuple(pairs)
+        if repeated := [name for name, count in Counter(pair.id for pair in pairs).items() if count > 1]:
+            raise DataError(f"{len(repeated)} ids stand more than once, {repeated[0]!r} first", hint="make ids unique")
         record = DatasetRecord(
             name=name,
             source=source,
             revision=revision,
             fingerprint=fingerprint(pairs),
-            splits=dict(sorted(Counter(pair.tags.get("split", "") for pair in pairs).items())),
+            splits=dict(sorted(Counter(pair.tags["split"] for pair in pairs if pair.tags.get("split")).items())),
             counts=_count(pairs),
             derived_users=derived_users,
             columns=dict(columns or {}),
             notes=tuple(notes),
         )
         return cls(pairs, record)
+
+    @property
+    def record(self) -> DatasetRecord:
+        """Where these pairs came from and what they are."""
+        return self._record
 
     def __len__(self) -> int:
         return len(self._pairs)

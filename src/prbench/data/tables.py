@@ -52,9 +52,7 @@ class FolderTables:
 
     def files(self, table: str) -> list[TableFile]:
         """The files of a table, with their splits."""
-        paths = [
-            path for path in sorted(self._folder.rglob("*")) if suffix_of(path) and not _is_hidden(path, self._folder)
-        ]
+        paths = sorted(path for path in self._folder.rglob("*") if _is_data_file(path, self._folder))
         found = [TableFile(path, self._split_of(path, table)) for path in paths if _belongs(path, self._folder, table)]
         if not found:
             wanted = f"table {table!r}" if table else "data file"
@@ -70,7 +68,6 @@ class FolderTables:
         if name.isdigit():  # TABLE/test/0000.parquet, as the hub's own conversion writes it
             name = path.parent.name
         return name if name in KNOWN_SPLITS else self._split
-
 
 
 def split_name(path: Path) -> str:
@@ -100,8 +97,9 @@ def guess_split(path: Path) -> str:
     return name if name in KNOWN_SPLITS else "test"
 
 
-def _is_hidden(path: Path, folder: Path) -> bool:
-    return any(part.startswith(".") for part in path.relative_to(folder).parts)
+def _is_data_file(path: Path, folder: Path) -> bool:
+    hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+    return not hidden and suffix_of(path) is not None and path.is_file()
 
 
 def _belongs(path: Path, folder: Path, table: str) -> bool:

@@ -228,7 +228,8 @@ def clean_url(url: str, address: str) -> str:
     except ValueError:
         usable = False
     if not usable:
-        raise AddressError(f"{url!r} in {address!r} is not a URL", hint="for example http://127.0.0.1:8000/v1")
+        shown = url.rpartition("@")[2]  # what stands before may be a password
+        raise AddressError(f"{shown!r} in {address!r} is not a URL", hint="for example http://127.0.0.1:8000/v1")
     if parts.username is not None or parts.query or parts.fragment:
         # The URL is written into every record, so it may not carry a secret, and neither may this message.
         raise AddressError(

@@ -64,9 +64,7 @@ def _parse(rest: str) -> _Address:
     named, _, mode = rest.partition("#")
     model, _, base_url = named.partition("@")
     if not model:
-        raise AddressError(
-            f"'chat:{rest}' names no model", hint="chat:MODEL@BASE_URL, for example chat:judge@http://…/v1"
-        )
+        raise AddressError("'chat:' names no model", hint="chat:MODEL@BASE_URL, for example chat:judge@http://…/v1")
     base_url = base_url or os.environ.get("OPENAI_BASE_URL", "")
     if not base_url:
         raise AddressError(

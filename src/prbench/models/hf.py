@@ -33,6 +33,13 @@ def load(rest: str, options: ModelOptions) -> "SequenceClassifier":
     return SequenceClassifier(Checkpoint.open(name, f"hf:{name}"), label, options)
 
 
+def live(model: Any, tokenizer: Any, options: ModelOptions) -> "SequenceClassifier":
+    """A classifier that is in memory already, for example in training; its scores are never reused."""
+    rater = SequenceClassifier(Checkpoint("live", "<live>", None, model.config, tokenizer), None, options)
+    rater._model = model
+    return rater
+
+
 class SequenceClassifier(LocalRater):
     """A reward model with a classification head."""
 

@@ -12,9 +12,9 @@ from typing import NamedTuple, cast
 
 from prbench.config import ModelOptions
 from prbench.errors import AddressError, did_you_mean
-from prbench.models.protocols import Model
+from prbench.models.protocols import Generator, Model
 
-__all__ = ["BASELINES", "BUILTIN", "Factory", "ModelOptions", "Scheme", "load_model", "schemes"]
+__all__ = ["BASELINES", "BUILTIN", "Factory", "ModelOptions", "Scheme", "load_generator", "load_model", "schemes"]
 
 GROUP = "prbench.models"
 
@@ -36,7 +36,7 @@ BUILTIN: dict[str, Scheme] = {
     "longer": Scheme("longer", "prefers the longer answer", "prbench.models.baselines:longer"),
     "shorter": Scheme("shorter", "prefers the shorter answer", "prbench.models.baselines:shorter"),
     "overlap": Scheme("overlap", "prefers the answer with the question's words", "prbench.models.baselines:overlap"),
-    "hf": Scheme("hf:ORG/NAME or hf:DIR", "sequence-classifier reward model", "prbench.models.hf:load"),
+    "hf": Scheme("hf:ORG/NAME[@REV] or hf:DIR [#label=L]", "sequence-classifier reward model", "prbench.models.hf:load"),
     "dpo": Scheme("dpo:POLICY,REFERENCE", "implicit reward of a DPO-trained policy", "prbench.models.dpo:load"),
     "chat": Scheme(
         "chat:MODEL@BASE_URL#compare|rate", "LLM judge on any OpenAI-compatible endpoint", "prbench.models.chat:load"
@@ -59,6 +59,21 @@ def load_model(address: str, options: ModelOptions | None = None) -> Model:
     """
     scheme, _, rest = address.partition(":")
     return _factory(scheme, address)(rest, options or ModelOptions())
+
+
+def load_generator(address: str, options: ModelOptions | None = None) -> Generator:
+    """Open a model that writes text, by its address; not every kind of model can.
+
+    A scheme can if the module of its factory has a function `load_generator(rest, options)`.
+    """
+    scheme, _, rest = address.partition(":")
+    _factory(scheme, address)
+    module = import_module(schemes()[scheme].target.partition(":")[0])
+    if not hasattr(module, "load_generator"):
+        raise AddressError(
+            f"{address!r} cannot write text", hint="name a model that can, for example --planner chat:MODEL@BASE_URL"
+        )
+    return cast(Generator, module.load_generator(rest, options or ModelOptions()))
 
 
 def schemes() -> dict[str, Scheme]:

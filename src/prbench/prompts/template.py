@@ -17,13 +17,15 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from prbench.errors import TemplateError, did_you_mean
 from prbench.types import AnswerView, Channel, PairView
 
-Kind = Literal["turn", "rate", "compare"]
-"""`turn`: the user's turn before an answer; `rate`: a request to rate one answer; `compare`: to compare two."""
+Kind = Literal["turn", "rate", "compare", "plan"]
+"""`turn`: the user's turn before an answer; `rate`: a request to rate one answer; `compare`: to compare two;
+`plan`: to infer what the user expects."""
 
 _SLOTS: dict[Kind, tuple[frozenset[str], frozenset[str]]] = {  # (required, allowed besides)
     "turn": (frozenset({"question"}), frozenset({"posts", "plan"})),
     "rate": (frozenset({"question", "answer"}), frozenset({"posts", "plan"})),
     "compare": (frozenset({"question", "first", "second"}), frozenset({"posts", "plan"})),
+    "plan": (frozenset({"question", "posts"}), frozenset()),
 }
 
 _environment = ImmutableSandboxedEnvironment(

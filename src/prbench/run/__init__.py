@@ -1,1 +1,36 @@
-"""."""
+"""RUN: keys, resume, progress, budget; and the results that can be computed again from what a run keeps."""
+
+from prbench.run.calls import CallCache
+from prbench.run.compare import Loaded, Moment, Versus, history, load_run, standings, versus
+from prbench.run.execute import Evaluation, execute, recompute
+from prbench.run.forecast import Forecast, forecast, refuse_over_budget
+from prbench.run.progress import Progress, clock
+from prbench.run.result import headline
+from prbench.run.session import Session
+from prbench.run.store import RunFolder
+from prbench.run.verify import Mismatch, Verification, verify
+
+__all__ = [
+    "CallCache",
+    "Evaluation",
+    "Forecast",
+    "Loaded",
+    "Mismatch",
+    "Moment",
+    "Progress",
+    "RunFolder",
+    "Session",
+    "Verification",
+    "Versus",
+    "clock",
+    "execute",
+    "forecast",
+    "headline",
+    "history",
+    "load_run",
+    "recompute",
+    "refuse_over_budget",
+    "standings",
+    "verify",
+    "versus",
+]

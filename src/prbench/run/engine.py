@@ -31,7 +31,6 @@ class Engine:
         model: Who is asked.
         cache: Answers of earlier runs; None asks everything anew.
         append: Takes each finished record.
-        listener: Hears of each finished record.
         counted: Keys of calls whose tokens and cost are on an earlier record already.
         max_cost_usd: Stop, resumably, before this much is spent in this process.
     """
@@ -42,19 +41,20 @@ class Engine:
         cache: CallCache | None,
         append: Callable[[Record], None],
         *,
-        listener: Listener | None = None,
         counted: set[str] | None = None,
         max_cost_usd: float | None = None,
     ) -> None:
         self._model = model
         self._cache = cache if model.card.reusable else None
         self._append = append
-        self._listener = listener
+        self.listener: Listener | None = None
+        """Hears of each finished record."""
         self._counted = counted if counted is not None else set()
         self._max_cost_usd = max_cost_usd
         self._outcomes: dict[str, Outcome] = {}
         self.spent_usd = 0.0
         self.asked = 0
+        self.tokens = 0
 
     def execute(self, work: Work) -> None:
         """Make every record of the work."""
@@ -82,6 +82,7 @@ class Engine:
 
     def _take(self, key: str, outcome: Outcome, waiting: "_Waiting") -> None:
         self.asked += 1
+        self.tokens += outcome.tokens_in + outcome.tokens_out
         self.spent_usd += outcome.cost_usd
         if self._cache is not None:
             self._cache.keep(key, outcome, at_once=outcome.cost_usd > 0 or bool(outcome.raw))
@@ -99,8 +100,8 @@ class Engine:
 
     def _finish(self, record: Record) -> None:
         self._append(record)
-        if self._listener is not None:
-            self._listener(record, self.spent_usd)
+        if self.listener is not None:
+            self.listener(record, self.spent_usd)
 
     def _record(self, task: Task) -> Record:
         outcomes = [self._outcomes[key] for key in task.keys]
@@ -112,6 +113,7 @@ class Engine:
             order=task.order,
             repeat=task.repeat,
             shown_user=task.shown_user,
+            posts=task.posts,
             dropped=task.dropped,
             raw=tuple(outcome.raw for outcome in outcomes if outcome.raw),
             tokens_in=sum(outcome.tokens_in for outcome in new),

@@ -1,7 +1,7 @@
 """A run's result: every aggregate, from nothing but what lies in the run's folder.
 
-`prbench run` writes what `compute_result` returns, and `prbench verify` computes it again: the same function, so a number
-that cannot be recomputed from the records cannot be in the file. Timing stands apart; it is measured, not computed.
+`prbench run` writes what `compute_result` returns, and `prbench verify` computes it again: the same function, so a
+number that cannot be recomputed from the records cannot be in the file. Timing stands apart: it is measured.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -50,8 +50,6 @@ class RunFacts(Frozen):
     """Contexts that were asked for and that this model does not read."""
     orders: tuple[Order, ...] = ("rated",)
     """Orders in which the model was shown each pair."""
-    shown_posts: int = 0
-    dropped_posts: int = 0
 
 
 def compute_result(
@@ -73,7 +71,7 @@ def compute_result(
         "contexts": {name: _context(measure, name, credits[name]) for name in facts.contexts},
         "unsupported": list(facts.unsupported),
         "effects": measure.effects(credits),
-        "usage": _usage(facts, records),
+        "usage": _usage(records),
     }
     scored = _baselines(measure, rows, baselines)
     result["warnings"] = _warnings(facts, result, scored)
@@ -81,7 +79,7 @@ def compute_result(
 
 
 def headline(result: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]] | None:
-    """The context a model is judged by: its own user's profile where that was shown, else the first that does not leak."""
+    """The context a model is judged by: the user's own profile where shown, else the first that does not leak."""
     contexts: Mapping[str, Any] = result["contexts"]
     honest = [name for name in contexts if not Context.parse(name).leaks]
     for name in ("profile", *honest):
@@ -104,8 +102,9 @@ def _baselines(measure: Measure, rows: Sequence[PairRow], scores: Iterable[Basel
     }
 
 
-def _usage(facts: RunFacts, records: Sequence[Record]) -> Json:
-    shown = facts.shown_posts + facts.dropped_posts
+def _usage(records: Sequence[Record]) -> Json:
+    dropped = sum(len(record.dropped) for record in records)
+    posts = dropped + sum(record.posts for record in records)
     return {
         "records": len(records),
         "distinct_calls": len({key for record in records for key in record.calls}),
@@ -113,7 +112,7 @@ def _usage(facts: RunFacts, records: Sequence[Record]) -> Json:
         "tokens_in": sum(record.tokens_in for record in records),
         "tokens_out": sum(record.tokens_out for record in records),
         "cost_usd": round(sum(record.cost_usd for record in records), 9),
-        "posts_dropped": stats.wilson(facts.dropped_posts, shown).to_json(),
+        "posts_dropped": stats.wilson(dropped, posts).to_json(),
     }
 
 

@@ -1,42 +1,28 @@
-"""One evaluation from configuration to result: resolve, look before spending, execute, conclude.
-
-With a folder every record is kept and the same call continues where it stopped; without one everything stays in memory.
-"""
+"""A run, resolved: suite, model and contexts are loaded and known to fit together; nothing has been asked yet."""
 
 import re
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from prbench.config import RunConfig, digest
 from prbench.contexts import ContextBuilder, stances
 from prbench.data import Suite, load_pairs
-from prbench.errors import ConfigError, ContextError
-from prbench.models import BASELINES, Generator, Model, Rater, load_model
-from prbench.run.calls import CallCache
+from prbench.errors import ConfigError, did_you_mean
+from prbench.models import BASELINES, Model, Rater, load_generator, load_model
+from prbench.plan import Plan, Planner
 from prbench.run.credits import PairRow
-from prbench.run.engine import Engine, Listener
-from prbench.run.replay import Replay, replay_records
-from prbench.run.result import BaselineScore, RunFacts, compute_result
-from prbench.run.store import RecordWriter, RunFolder
+from prbench.run.replay import Replay, check_contexts
+from prbench.run.result import BaselineScore, RunFacts
 from prbench.run.work import Slot, Work, orders_of, plan_work
-from prbench.types import Context, Order, Pair, Record
+from prbench.types import AnswerView, Context, Record
 
 Json = dict[str, Any]
 
 
-class Evaluation(NamedTuple):
-    """What an evaluation leaves behind."""
-
-    result: Json
-    """`{"result": …, "baselines": …}`, as in `result.json`."""
-    records: tuple[Record, ...]
-    folder: Path | None
-
-
 class Session:
-    """A run that is resolved and ready: suite, model and contexts are known to fit together.
+    """A run that is resolved and ready.
 
     Args:
         config: What to run.
@@ -47,31 +33,53 @@ class Session:
     def __init__(self, config: RunConfig, *, model: Model | None = None, suite: Suite | None = None) -> None:
         self.config = config
         self.everything = suite if suite is not None else _load(config)
-        self.pairs = _selected(self.everything, config)
+        self.suite = _selected(self.everything, config)
         self.model = model if model is not None else load_model(config.model, config.options)
-        self.contexts, self.unsupported = _split_contexts(config, self.model)
-        self.orders = self._orders()
-        self._plans: dict[str, tuple[str, ...]] = {}
+        contexts = [Context.parse(name) for name in config.contexts]
+        reads = self.model.card.reads
+        self.contexts = [context for context in contexts if context.needs <= reads]
+        self.unsupported = [context for context in contexts if not context.needs <= reads]
+        if not self.contexts:
+            raise ConfigError(
+                f"{self.model.card.address!r} does not read what {', '.join(config.contexts)} would show it",
+                hint="add --context none",
+            )
+        if isinstance(self.model, Replay):
+            check_contexts(self.model, self.contexts, self.model.card.address)
+        self.plans: dict[str, Plan] = {}
 
-    @property
+    @cached_property
     def identity(self) -> Json:
         """Everything that can change an answer."""
         card = self.model.card.model_dump(mode="json", include={"address", "revision", "parameters"})
-        return {**self.config.identity(), "card": card, "fingerprint": self.pairs.record.fingerprint}
+        return {**self.config.identity(), "card": card, "fingerprint": self.suite.record.fingerprint}
 
     def default_folder(self) -> Path:
         """`runs/<suite>-<model>-<8 hex of the resolved configuration>`."""
-        names = (self.config.suite, self.model.card.address)
+        names = (self.suite.record.name, self.model.card.address)
         suite, model = (re.sub(r"[^A-Za-z0-9.]+", "_", Path(name).name).strip("_.")[:40] or "run" for name in names)
         return Path("runs") / f"{suite}-{model}-{digest(self.identity)[:8]}"
 
+    @property
+    def planner(self) -> Planner | None:
+        """Who writes plans, where a context needs them."""
+        if not any(context.name in ("plan", "profile+plan") for context in self.contexts):
+            return None
+        return Planner(load_generator(self.config.planner or self.config.model, self.config.options))
+
     def work(self, done: Mapping[Slot, Record] | None = None) -> Work:
-        """What is still to be asked."""
-        builder = ContextBuilder(
-            self.everything, self.model, seed=self.config.seed, plans=self._plans
+        """What is still to be asked; every prompt is built here, before the first call."""
+        planner = self.planner
+        plans = (
+            {}
+            if planner is None
+            else {
+                pair.id: plan.plan for pair in self.suite if (plan := self.plans.get(planner.key(pair))) and plan.plan
+            }
         )
+        builder = ContextBuilder(self.everything, self.model, seed=self.config.seed, plans=plans)
         return plan_work(
-            self.pairs,
+            self.suite,
             self.model,
             self.contexts,
             builder,
@@ -80,3 +88,50 @@ class Session:
             done=done,
             allow_unfit=self.config.allow_unfit,
         )
+
+    @property
+    def facts(self) -> RunFacts:
+        """What the result needs besides rows and records."""
+        model = self.model
+        return RunFacts(
+            card=model.card,
+            dataset=self.suite.record,
+            stances=stances(self.everything),
+            contexts=tuple(map(str, self.contexts)),
+            unsupported=tuple(map(str, self.unsupported)),
+            orders=model.orders if isinstance(model, Replay) else orders_of(model, self.config.orders == "both"),
+        )
+
+    @property
+    def rows(self) -> list[PairRow]:
+        """What the statistics need of each pair."""
+        return [PairRow.of(pair) for pair in self.suite]
+
+    def baselines(self) -> list[BaselineScore]:
+        """Scores of the content-blind baselines on the run's pairs."""
+        scores = []
+        for name in BASELINES:
+            rater = cast(Rater, load_model(name))
+            views = [AnswerView(pair.question, text) for pair in self.suite for text in (pair.chosen, pair.rejected)]
+            values = [0.0] * len(views)
+            for index, outcome in rater.rate(views):
+                values[index] = outcome.score or 0.0
+            for number, pair in enumerate(self.suite):
+                chosen, rejected = values[2 * number : 2 * number + 2]
+                scores.append(BaselineScore(baseline=name, pair=pair.id, chosen_score=chosen, rejected_score=rejected))
+        return scores
+
+
+def _load(config: RunConfig) -> Suite:
+    return load_pairs(config.suite, columns=config.columns or None, revision=config.revision)
+
+
+def _selected(suite: Suite, config: RunConfig) -> Suite:
+    splits = suite.record.splits
+    if config.split is not None and set(splits) - {""}:
+        if config.split not in splits:
+            raise ConfigError(
+                f"suite {suite.record.name!r} has no split {config.split!r}", hint=did_you_mean(config.split, splits)
+            )
+        suite = suite.filter(lambda pair: pair.tags.get("split") == config.split, note=f"split {config.split}")
+    return suite if config.limit is None else suite.limit(config.limit, config.seed)

@@ -9,13 +9,14 @@ import os
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import tomli_w
 from filelock import FileLock, Timeout
+from pydantic import BaseModel
 
 from prbench.errors import RunError
 from prbench.types import Record
@@ -30,8 +31,6 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.records_path = path / "records.jsonl"
-        self.baselines_path = path / "baselines.jsonl"
-        self.pairs_path = path / "pairs.jsonl"
 
     @classmethod
     def existing(cls, path: Path | str) -> "RunFolder":
@@ -70,6 +69,10 @@ class RunFolder:
         """Replace a small JSON file whole."""
         text = json.dumps(data, ensure_ascii=False, indent=2, allow_nan=False)
         write_whole(self.path / name, text + "\n")
+
+    def write_lines(self, name: str, rows: Iterable[BaseModel]) -> None:
+        """Replace a JSONL file whole."""
+        write_whole(self.path / name, "".join(row.model_dump_json(exclude_defaults=True) + "\n" for row in rows))
 
     def write_config(self, data: dict[str, Any]) -> None:
         """Replace `config.toml` whole."""

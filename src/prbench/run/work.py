@@ -26,6 +26,7 @@ class Task(NamedTuple):
     repeat: int
     keys: tuple[str, ...]
     shown_user: str | None
+    posts: int
     dropped: tuple[str, ...]
 
 
@@ -43,8 +44,6 @@ class Work:
     tasks: list[Task] = field(default_factory=list)
     calls: dict[str, Call] = field(default_factory=dict)
     unfit: list[Record] = field(default_factory=list)
-    shown_posts: int = 0
-    dropped_posts: int = 0
 
     @property
     def naive_calls(self) -> int:
@@ -84,10 +83,11 @@ def plan_work(
             ]
             if slots:
                 _add(work, pair, context, slots, model, builder)
-    if work.unfit and not allow_unfit:
-        first = work.unfit[0]
+    unfit = [record for record in work.unfit if record.status == "invalid"]
+    if unfit and not allow_unfit:
+        first = unfit[0]
         raise ContextError(
-            f"{len(work.unfit)} records cannot be made; first: pair {first.pair!r} in context {first.context!r}: "
+            f"{len(unfit)} records cannot be made; first: pair {first.pair!r} in context {first.context!r}: "
             f"{first.reason}",
             hint="leave that context out, raise --window, or count such pairs as invalid with --allow-unfit",
         )
@@ -111,17 +111,20 @@ def _add(
     if isinstance(shown, Unfit):
         work.unfit += [
             Record(
-                pair=pair.id, context=str(context), order=order, repeat=repeat, status="invalid", reason=shown.reason
+                pair=pair.id,
+                context=str(context),
+                order=order,
+                repeat=repeat,
+                status=shown.status,
+                reason=shown.reason,
             )
             for order, repeat in slots
         ]
         return
-    work.shown_posts += len(shown.view.posts)
-    work.dropped_posts += len(shown.dropped)
     for order, repeat in slots:
         view = shown.view.swap() if order == "chosen-second" else shown.view
         keys = tuple(_call(work, model, call_view, repeat) for call_view in _call_views(model, view))
-        work.tasks.append(Task(pair.id, str(context), order, repeat, keys, view.user, shown.dropped))
+        work.tasks.append(Task(pair.id, str(context), order, repeat, keys, view.user, len(view.posts), shown.dropped))
 
 
 def _call_views(model: Model, view: PairView) -> tuple[AnswerView | PairView, ...]:

@@ -1,0 +1,100 @@
+"""`evaluate` and `compare`: the two calls most users need."""
+
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from prbench.config import ModelOptions, RunConfig
+from prbench.data import Suite
+from prbench.models import Model, load_model
+from prbench.models.python import wrap
+from prbench.run import CallCache, Evaluation, Progress, RunFolder, Session, Versus, execute, load_run, versus
+from prbench.types import Pair
+
+
+def evaluate(
+    model: Any,
+    suite: str | Path | Suite | Iterable[Pair] = "mirror",
+    *,
+    contexts: Sequence[str] = ("none", "profile", "other"),
+    split: str | None = "test",
+    limit: int | None = None,
+    by: Sequence[str] = (),
+    seed: int = 0,
+    repeats: int = 1,
+    resamples: int = 2000,
+    out: str | Path | None = None,
+    progress: bool = False,
+    allow_unfit: bool = False,
+    options: ModelOptions | None = None,
+) -> Evaluation:
+    """Evaluate a reward model or judge on personal pairs.
+
+    Args:
+        model: An address (`"hf:DIR"`, `"longer"` …), a Rater, a Comparer, or a function of `(question, answer)`,
+            `(question, answer, posts)` or `(question, first, second, posts)`.
+        suite: A suite's name, a file, a loaded suite, or pairs.
+        contexts: What of the user the model is shown; one that it does not read is listed as unsupported.
+        split: Part of the suite; None for all of it.
+        limit: At most so many pairs; of a mirrored suite whole couples.
+        by: Tags to report groups by, besides the category.
+        seed: Of resampling, of `--limit` and of the wrong users shown under `other`.
+        repeats: How often each question is asked.
+        resamples: Bootstrap resamples behind each interval.
+        out: A run folder to keep, continue and compare; None keeps nothing.
+        progress: Whether to show progress on standard error.
+        allow_unfit: Count pairs that cannot be shown as invalid instead of refusing to start.
+        options: Window, template, dtype, concurrency and the like.
+
+    Returns:
+        The result (as in `result.json`) and all records.
+
+    Example:
+        >>> pair = Pair(id="1", user="ann", question="Tea?", chosen="Green.", rejected="Black tea, please.")
+        >>> def shorter(question, answer):
+        ...     return -len(answer)
+        >>> evaluate(shorter, [pair], contexts=["none"]).result["result"]["contexts"]["none"]["accuracy"]["value"]
+        1.0
+    """
+    opened = open_model(model, options)
+    given = _suite(suite)
+    config = RunConfig(
+        suite=given.record.name if given is not None else str(suite),
+        split=split,
+        model=opened.card.address,
+        contexts=tuple(contexts),
+        limit=limit,
+        by=tuple(by),
+        seed=seed,
+        repeats=repeats,
+        resamples=resamples,
+        allow_unfit=allow_unfit,
+        options=options or ModelOptions(),
+    )
+    session = Session(config, model=opened, suite=given)
+    with Progress(quiet=not progress) as shown:
+        if out is not None:
+            cache = CallCache()
+            try:
+                return execute(session, RunFolder(Path(out)), cache=cache, listening=shown.listening)
+            finally:
+                cache.close()
+        with tempfile.TemporaryDirectory() as folder:
+            return execute(session, RunFolder(Path(folder)), listening=shown.listening)
+
+
+def compare(one: str | Path, two: str | Path, context: str | None = None) -> Versus:
+    """Compare two finished runs on the pairs both judged: a positive difference favours the first."""
+    return versus(load_run(one), load_run(two), context)
+
+
+def open_model(model: Any, options: ModelOptions | None = None) -> Model:
+    """An address, a Rater, a Comparer or a function, as a model."""
+    return load_model(model, options) if isinstance(model, str) else wrap(model)
+
+
+def _suite(suite: str | Path | Suite | Iterable[Pair]) -> Suite | None:
+    if isinstance(suite, str | Path):
+        return None
+    return suite if isinstance(suite, Suite) else Suite.of(suite)

@@ -1,0 +1,194 @@
+"""One output, one user, one number between 0 and 1, from a real Rater that has been calibrated.
+
+Reward models score on scales of their own. A scale (μ, s), fitted on a validation split and saved with the model, turns
+a score r into σ((r − μ)/s). Without it there is an error, never a number.
+"""
+
+import json
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypedDict, cast
+
+from prbench.api.evaluating import evaluate, open_model
+from prbench.config import ModelOptions, cache_folder, digest
+from prbench.contexts import is_rater
+from prbench.data import Suite, load_pairs
+from prbench.errors import ConfigError, ModelError
+from prbench.models import Model, Rater
+from prbench.run.store import write_whole
+from prbench.types import AnswerView, Frozen, Pair, Post
+
+FILE = "prbench_scale.json"
+
+Profile = Mapping[str, Any] | Sequence[Post | str | Mapping[str, Any]]
+
+
+class Scale(Frozen):
+    """Where a model's scores lie: fitted on validation scores."""
+
+    model: str
+    revision: str
+    mean: float
+    spread: float
+    n: int
+    """Scores it was fitted on."""
+    suite: str
+
+    def reward(self, score: float) -> float:
+        """σ((r − μ)/s).
+
+        Example:
+            >>> Scale(model="m", revision="", mean=2.0, spread=1.0, n=10, suite="s").reward(2.0)
+            0.5
+        """
+        return 0.5 * (1 + math.tanh((score - self.mean) / self.spread / 2))
+
+
+class PersonalizedReward(TypedDict):
+    """What `evaluate_personalized_reward` returns."""
+
+    predicted_reward: float
+    human_preference_score: float
+    alignment_score: float
+
+
+def calibrate(
+    model: Any,
+    suite: str | Path | Suite | Iterable[Pair] = "mirror",
+    *,
+    split: str | None = "validation",
+    context: str = "profile",
+    limit: int | None = None,
+    options: ModelOptions | None = None,
+) -> Scale:
+    """Fit a model's scale on the scores of a validation split and save it with the model.
+
+    A model in a folder keeps it there (`prbench_scale.json`), any other in the cache folder, by address, revision and
+    parameters. A model that cannot be pinned (a function) returns its scale without saving it.
+    """
+    opened = open_model(model, options)
+    if not is_rater(opened):
+        raise ModelError(f"{opened.card.address!r} compares answers and gives no scores to calibrate")
+    found = evaluate(opened, suite, contexts=[context], split=split, limit=limit, options=options, resamples=100)
+    scores = [score for record in found.records for score in (record.chosen_score, record.rejected_score)]
+    known = [score for score in scores if score is not None]
+    if len(known) < 4 or len(set(known)) < 2:
+        raise ModelError(
+            f"{opened.card.address!r} gave {len(set(known))} distinct scores on {len(known)} answers: there is no scale"
+        )
+    scale = Scale(
+        model=opened.card.address,
+        revision=opened.card.revision,
+        mean=statistics.fmean(known),
+        spread=statistics.stdev(known),
+        n=len(known),
+        suite=found.result["result"]["suite"]["fingerprint"][:16],
+    )
+    if opened.card.reusable:
+        write_whole(_path(opened), scale.model_dump_json(indent=2) + "\n")
+    return scale
+
+
+def evaluate_personalized_reward(
+    model_output: str,
+    user_profile: Profile,
+    human_preference_score: float,
+    *,
+    model: Any,
+    question: str = "",
+    scale: Scale | None = None,
+    options: ModelOptions | None = None,
+) -> PersonalizedReward:
+    """Score one output for one user and set it against a person's own score.
+
+    Args:
+        model_output: The answer to score.
+        user_profile: The user's posts (texts, `Post`s, mappings with `text`), or a mapping of stated preferences.
+        human_preference_score: The person's score, from 0 to 1.
+        model: A Rater, by address or as an object.
+        question: What was asked, where it is known.
+        scale: The model's scale; default: the one that `calibrate` saved.
+        options: As for `evaluate`.
+
+    Example:
+        >>> def brief(question, answer, posts):
+        ...     return -len(answer.split())
+        >>> scale = Scale(model="brief", revision="", mean=-2.0, spread=1.0, n=8, suite="")
+        >>> found = evaluate_personalized_reward("Two words.", {"length": "short"}, 0.75, model=brief, scale=scale)
+        >>> found["predicted_reward"], found["alignment_score"]
+        (0.5, 0.75)
+    """
+    if not 0.0 <= human_preference_score <= 1.0:
+        raise ConfigError(f"human_preference_score is {human_preference_score}", hint="give a number from 0 to 1")
+    opened = open_model(model, options)
+    if not is_rater(opened):
+        raise ModelError(f"{opened.card.address!r} compares answers and gives no reward", hint="use a Rater")
+    if "posts" not in opened.card.reads:
+        raise ModelError(f"{opened.card.address!r} does not read a profile, so its reward is not personal")
+    scale = scale or _saved(opened)
+    view = AnswerView(question, model_output, profile_posts(user_profile), (), None)
+    ((_, outcome),) = list(cast(Rater, opened).rate([view]))
+    if outcome.score is None:
+        raise ModelError(f"{opened.card.address!r} gave no score: {outcome.reason}")
+    predicted = scale.reward(outcome.score)
+    return PersonalizedReward(
+        predicted_reward=predicted,
+        human_preference_score=human_preference_score,
+        alignment_score=max(0.0, 1.0 - abs(predicted - human_preference_score)),
+    )
+
+
+def profile_posts(profile: Profile) -> tuple[Post, ...]:
+    """Posts from texts, mappings or stated preferences.
+
+    Example:
+        >>> profile_posts({"tone": "warm"})
+        (Post(id='tone', text='tone: warm', category=''),)
+        >>> [post.id for post in profile_posts(["I bake.", "I run."])]
+        ['1', '2']
+    """
+    if isinstance(profile, Mapping):
+        return tuple(Post(id=str(key), text=f"{key}: {_say(value)}") for key, value in profile.items())
+    return tuple(_post(number, item) for number, item in enumerate(profile, 1))
+
+
+def _say(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple | set) else str(value)
+
+
+def _post(number: int, item: Post | str | Mapping[str, Any]) -> Post:
+    if isinstance(item, Post):
+        return item
+    if isinstance(item, str):
+        return Post(id=str(number), text=item)
+    if "text" not in item:
+        raise ConfigError(f"post {number} of user_profile has no 'text': {dict(item)!r}")
+    return Post(id=str(item.get("id", number)), text=str(item["text"]), category=str(item.get("category", "")))
+
+
+def _path(model: Model) -> Path:
+    folder = Path(model.card.address.partition(":")[2].partition("#")[0]).expanduser()
+    if model.card.address.partition(":")[0] in ("hf", "personal") and folder.is_dir():
+        return folder / FILE
+    identity = model.card.model_dump(mode="json", include={"address", "revision", "parameters"})
+    return cache_folder() / "scales" / f"{digest(identity)[:32]}.json"
+
+
+def _saved(model: Model) -> Scale:
+    path = _path(model)
+    if not path.is_file():
+        raise ModelError(
+            f"{model.card.address!r} is not calibrated, so its scores have no scale",
+            hint="fit one on a validation split: prbench.calibrate(model, suite), or pass scale=",
+        )
+    scale = Scale.model_validate(json.loads(path.read_text(encoding="utf-8")))
+    if scale.revision != model.card.revision:
+        raise ModelError(
+            f"{model.card.address!r} has changed since it was calibrated", hint="run prbench.calibrate again"
+        )
+    return scale
+
+
+__all__ = ["PersonalizedReward", "Scale", "calibrate", "evaluate_personalized_reward", "load_pairs", "profile_posts"]

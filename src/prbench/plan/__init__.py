@@ -1,0 +1,5 @@
+"""Plans: what a user is likely to expect of an answer, inferred from the profile."""
+
+from prbench.plan.planner import Plan, Planner
+
+__all__ = ["Plan", "Planner"]

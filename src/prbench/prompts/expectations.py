@@ -1,0 +1,21 @@
+"""The parser beside `plan.jinja`: a reply becomes a list of expectations, or is unreadable."""
+
+import re
+
+_ITEM = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+(.*\S)\s*$")
+_THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL)
+MOST = 12
+
+
+def parse_expectations(reply: str) -> tuple[str, ...]:
+    """Read the list items of a planner's reply; an empty tuple means that there were none to read.
+
+    Example:
+        >>> parse_expectations("Sure!\\n- Keep the cost down\\n- **Step by step**")
+        ('Keep the cost down', 'Step by step')
+        >>> parse_expectations("I cannot tell.")
+        ()
+    """
+    lines = _THOUGHT.sub("", reply).splitlines()
+    items = (match[1].strip("*_ ") for line in lines if (match := _ITEM.match(line)))
+    return tuple(dict.fromkeys(item for item in items if item))[:MOST]

@@ -1,0 +1,156 @@
+"""Runs on the same pairs against each other: difference, interval, p, which pairs flipped; and runs in time."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from prbench import stats
+from prbench.config import RunConfig
+from prbench.errors import RunError, did_you_mean
+from prbench.run.credits import Credit, PairRow, credits_by_context
+from prbench.run.measure import clusters_of
+from prbench.run.result import RunFacts
+from prbench.run.store import RunFolder, whole_lines
+from prbench.stats import Comparison, Estimate, Standing
+
+Json = dict[str, Any]
+
+
+class Loaded(NamedTuple):
+    """A run as far as comparing needs it."""
+
+    name: str
+    path: Path
+    config: RunConfig
+    facts: RunFacts
+    credits: dict[str, dict[str, Credit]]
+    """By context and pair id."""
+    result: Json
+
+
+class Versus(NamedTuple):
+    """The first run against the second in one context."""
+
+    context: str
+    one: str
+    two: str
+    accuracy_one: float
+    accuracy_two: float
+    comparison: Comparison
+    won: tuple[str, ...]
+    """Pairs on which only the first run is right."""
+    lost: tuple[str, ...]
+    """Pairs on which only the second run is right."""
+    only_one: int
+    """Pairs that only the first run judged; left out."""
+    only_two: int
+
+
+def load_run(path: Path | str) -> Loaded:
+    """Read a finished run."""
+    folder = RunFolder.existing(path)
+    result = folder.read_json("result.json")["result"]
+    facts = RunFacts.model_validate(folder.read_json("run.json"))
+    config = RunConfig.model_validate({k: v for k, v in folder.read_config().items() if k != "digest"})
+    rows = [PairRow.model_validate_json(line) for _, line in whole_lines(folder.path / "pairs.jsonl")]
+    expected = len(facts.orders) * config.repeats
+    credits = credits_by_context(rows, folder.records().values(), facts.contexts, expected)
+    by_pair = {name: {row.row.id: row for row in found.rows} for name, found in credits.items()}
+    return Loaded(folder.path.name, folder.path, config, facts, by_pair, result)
+
+
+def versus(one: Loaded, two: Loaded, context: str | None = None, *, context_two: str | None = None) -> Versus:
+    """Compare two runs in a context (default: the profile where both have it, else the first they share).
+
+    Args:
+        one: The run that a positive difference favours.
+        two: The run it is compared with.
+        context: Of both runs, or of the first where `context_two` is given.
+        context_two: Of the second run, to compare across contexts.
+    """
+    context = context or _shared_context(one, two)
+    second = context_two or context
+    _check_context(one, context)
+    _check_context(two, second)
+    a, b = one.credits[context], two.credits[second]
+    common = sorted(set(a) & set(b))
+    if not common:
+        raise RunError(
+            f"{one.name!r} and {two.name!r} have no pair in common that both judged in {context!r}",
+            hint="compare runs of the same suite and split",
+        )
+    rows = [a[pair] for pair in common]
+    first, other = [a[pair].credit for pair in common], [b[pair].credit for pair in common]
+    comparison = stats.compare_paired(first, other, clusters_of(rows), np.random.default_rng(one.config.seed))
+    return Versus(
+        context=context if second == context else f"{context} vs {second}",
+        one=one.name,
+        two=two.name,
+        accuracy_one=float(np.mean(first)),
+        accuracy_two=float(np.mean(other)),
+        comparison=comparison,
+        won=tuple(pair for pair in common if a[pair].credit > b[pair].credit),
+        lost=tuple(pair for pair in common if a[pair].credit < b[pair].credit),
+        only_one=len(set(a) - set(b)),
+        only_two=len(set(b) - set(a)),
+    )
+
+
+def standings(runs: Sequence[Loaded], context: str) -> tuple[Standing, ...]:
+    """Rank runs on the pairs that all of them judged, in groups that the data can tell apart."""
+    for run in runs:
+        _check_context(run, context)
+    common = sorted(set.intersection(*(set(run.credits[context]) for run in runs)))
+    if not common:
+        raise RunError("the runs have no pair in common", hint="compare runs of the same suite and split")
+    rows = [runs[0].credits[context][pair] for pair in common]
+    credits = {run.name: [run.credits[context][pair].credit for pair in common] for run in runs}
+    return stats.significance_groups(credits, clusters_of(rows))
+
+
+class Moment(NamedTuple):
+    """One run in a model's history, against the run before it."""
+
+    run: Loaded
+    made: str
+    accuracy: Estimate
+    change: Versus | None
+    p: float | None
+    """Holm-corrected over the history."""
+    regressed: bool
+
+
+def history(runs: Sequence[Loaded], context: str | None = None, *, level: float = 0.05) -> list[Moment]:
+    """How numbers moved from run to run, in the order given; a regression is a drop that the paired test carries."""
+    context = context or _shared_context(*runs)
+    changes = [versus(new, old, context) for old, new in pairwise(runs)]
+    raw = [change.comparison.clustered_p for change in changes]
+    adjusted = stats.holm([1.0 if p is None else p for p in raw]).tolist() if raw else []
+    moments = []
+    for index, run in enumerate(runs):
+        change = changes[index - 1] if index else None
+        p = adjusted[index - 1] if index else None
+        dropped = change is not None and (change.comparison.difference.value or 0.0) < 0
+        accuracy = Estimate(**run.result["contexts"][context]["accuracy"])
+        moments.append(Moment(run, made_at(run), accuracy, change, p, dropped and p is not None and p < level))
+    return moments
+
+
+def made_at(run: Loaded) -> str:
+    """When a run was finished (UTC), from its own timing record."""
+    return str(run.result.get("timing", {}).get("finished", ""))
+
+
+def _shared_context(*runs: Loaded) -> str:
+    shared = [name for name in runs[0].credits if all(name in run.credits for run in runs)]
+    if not shared:
+        raise RunError("the runs have no context in common", hint="run them with the same --context")
+    return "profile" if "profile" in shared else shared[0]
+
+
+def _check_context(run: Loaded, context: str) -> None:
+    if context not in run.credits:
+        raise RunError(f"run {run.name!r} has no context {context!r}", hint=did_you_mean(context, run.credits))

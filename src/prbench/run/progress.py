@@ -1,0 +1,125 @@
+"""What a person sees while a run goes on: a bar on a terminal, a plain line now and then elsewhere."""
+
+import sys
+import time
+from types import TracebackType
+from typing import Self, TextIO
+
+from prbench.run.work import Work
+from prbench.types import Record
+
+PLAIN_SECONDS = 10.0
+
+
+class Progress:
+    """Counts records as they come: rate, time left, running accuracy and records without a verdict.
+
+    Use as a context manager; `listening` is handed to `execute`.
+    """
+
+    def __init__(self, stream: TextIO | None = None, *, quiet: bool = False) -> None:
+        self._stream = stream or sys.stderr
+        self._quiet = quiet
+        self._total = self._done = self._bad = 0
+        self._credit, self._judged = 0.0, 0
+        self._spent_usd = 0.0
+        self._started = self._printed = time.monotonic()
+        self._bar: _Bar | None = None
+
+    def listening(self, work: Work, there: int) -> "Progress":
+        """Start to count: so many records are open, so many are there already."""
+        self._total = len(work.tasks) + len(work.unfit)
+        self._started = self._printed = time.monotonic()
+        if self._quiet or not self._total:
+            return self
+        already = f", {there:,} records there already" if there else ""
+        self._say(f"{self._total:,} records to make from {len(work.calls):,} distinct calls{already}")
+        if self._stream.isatty():
+            self._bar = _Bar(self._stream, self._total)
+        return self
+
+    def __call__(self, record: Record, spent_usd: float) -> None:
+        """One more record."""
+        self._done += 1
+        self._spent_usd = spent_usd
+        if record.credit is None:
+            self._bad += 1
+        else:
+            self._credit += record.credit
+            self._judged += 1
+        if self._bar is not None:
+            self._bar.update(self._done, self.status())
+        elif not self._quiet and time.monotonic() - self._printed > PLAIN_SECONDS:
+            self._printed = time.monotonic()
+            self._say(f"{self._done:,}/{self._total:,} {self.status()}")
+
+    def status(self) -> str:
+        """Rate, time left, running accuracy, records without a verdict, money."""
+        elapsed = max(time.monotonic() - self._started, 1e-6)
+        rate = self._done / elapsed
+        parts = [f"{rate:.1f}/s"]
+        if rate > 0 and self._done < self._total:
+            parts.append(f"{clock((self._total - self._done) / rate)} left")
+        if self._judged:
+            parts.append(f"accuracy so far {self._credit / self._judged:.1%}")
+        parts.append(f"without verdict {self._bad}")
+        if self._spent_usd:
+            parts.append(f"${self._spent_usd:.4f}")
+        return " · ".join(parts)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+        if self._total and not self._quiet:
+            self._say(f"{self._done:,}/{self._total:,} {self.status()}")
+
+    def _say(self, line: str) -> None:
+        if not self._quiet:
+            print(line, file=self._stream, flush=True)
+
+
+class _Bar:
+    """A rich progress bar with our own status text."""
+
+    def __init__(self, stream: TextIO, total: int) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+        from rich.progress import Progress as RichProgress
+
+        self._rich = RichProgress(
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[status]}"),
+            console=Console(file=stream),
+            transient=True,
+        )
+        self._task = self._rich.add_task("run", total=total, status="")
+        self._rich.start()
+
+    def update(self, done: int, status: str) -> None:
+        """Show where we are."""
+        self._rich.update(self._task, completed=done, status=status)
+
+    def stop(self) -> None:
+        """Leave the terminal as it was."""
+        self._rich.stop()
+
+
+def clock(seconds: float) -> str:
+    """A duration as a person says it.
+
+    Example:
+        >>> clock(42), clock(250), clock(7300)
+        ('42 s', '4 min 10 s', '2 h 1 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
