@@ -5,27 +5,17 @@ import os
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
-import importlib.util
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-
-def _tiny_models() -> ModuleType:
-    # Tests are imported without touching sys.path (importmode=importlib), so the shared module is named by its file.
-    if "tiny_models" not in sys.modules:
-        spec = importlib.util.spec_from_file_location("tiny_models", Path(__file__).with_name("tiny_models.py"))
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules["tiny_models"] = module
-        spec.loader.exec_module(module)
-    return sys.modules["tiny_models"]
+import tiny_models
 
 
-tiny_models = _tiny_models()
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test has its own cache of calls, and none touches the developer's."""
+    monkeypatch.setenv("PRBENCH_CACHE", str(tmp_path_factory.mktemp("cache")))
 
 
 @pytest.fixture(scope="session")

@@ -12,8 +12,8 @@ import time
 from email.utils import formatdate
 
 import pytest
-from tests.fake_server import FakeServer, Fault, chat_reply, every, first_attempts, where
 
+from fake_server import FakeServer, Fault, chat_reply, every, first_attempts, where
 from prbench.config import ModelOptions, Price
 from prbench.errors import AddressError, ModelError, TemplateError
 from prbench.models import load_model

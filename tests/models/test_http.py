@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from tests.fake_server import FakeServer, Fault, every, first_attempts, where
 
+from fake_server import FakeServer, Fault, every, first_attempts, where
 from prbench.config import ModelOptions
 from prbench.errors import AddressError, ModelError
 from prbench.models import load_model

@@ -1,1 +1,25 @@
-"""."""
+"""The command line. Nothing heavy is imported before a command runs, so `--help` answers at once."""
+
+import sys
+
+from prbench.cli.app import app
+
+__all__ = ["app", "main"]
+
+EXIT_USER_ERROR = 2
+
+
+def main() -> None:
+    """Run the command line: a user's mistake is a message and a hint, a bug keeps its traceback."""
+    from prbench.errors import PrbenchError
+
+    try:
+        app()
+    except PrbenchError as error:
+        print(f"error: {error.message}", file=sys.stderr)
+        if error.hint:
+            print(f"\nhint: {error.hint}", file=sys.stderr)
+        sys.exit(EXIT_USER_ERROR)
+    except BrokenPipeError:  # the reader of our output went away, as `| head` does
+        sys.stderr.close()
+        sys.exit(0)

@@ -36,7 +36,9 @@ BUILTIN: dict[str, Scheme] = {
     "longer": Scheme("longer", "prefers the longer answer", "prbench.models.baselines:longer"),
     "shorter": Scheme("shorter", "prefers the shorter answer", "prbench.models.baselines:shorter"),
     "overlap": Scheme("overlap", "prefers the answer with the question's words", "prbench.models.baselines:overlap"),
-    "hf": Scheme("hf:ORG/NAME[@REV] or hf:DIR [#label=L]", "sequence-classifier reward model", "prbench.models.hf:load"),
+    "hf": Scheme(
+        "hf:ORG/NAME[@REV] or hf:DIR [#label=L]", "sequence-classifier reward model", "prbench.models.hf:load"
+    ),
     "dpo": Scheme("dpo:POLICY,REFERENCE", "implicit reward of a DPO-trained policy", "prbench.models.dpo:load"),
     "chat": Scheme(
         "chat:MODEL@BASE_URL#compare|rate", "LLM judge on any OpenAI-compatible endpoint", "prbench.models.chat:load"

@@ -10,6 +10,7 @@ _SUFFIXES = frozenset({".bin", ".jinja", ".json", ".model", ".pt", ".safetensors
 _LEFT_BY_TRAINING = frozenset(
     {"all_results.json", "eval_results.json", "optimizer.bin", "optimizer.pt", "requirements.txt", "scaler.pt"}
     | {"scheduler.bin", "scheduler.pt", "train_results.json", "trainer_state.json", "training_args.bin"}
+    | {"prbench_scale.json"}  # says how scores are read, not what they are
 )
 _known: dict[tuple[str, int, int], str] = {}  # (path, size, mtime in ns) → digest of the content
 

@@ -8,10 +8,10 @@ MOST = 12
 
 
 def parse_expectations(reply: str) -> tuple[str, ...]:
-    """Read the list items of a planner's reply; an empty tuple means that there were none to read.
+    r"""Read the list items of a planner's reply; an empty tuple means that there were none to read.
 
     Example:
-        >>> parse_expectations("Sure!\\n- Keep the cost down\\n- **Step by step**")
+        >>> parse_expectations("Sure!\n- Keep the cost down\n- **Step by step**")
         ('Keep the cost down', 'Step by step')
         >>> parse_expectations("I cannot tell.")
         ()

@@ -1,1 +1,26 @@
-"""."""
+"""REPORT: what a person reads."""
+
+from prbench.report.table import FORMATS, Format, Table, render
+from prbench.report.tables import (
+    flips_table,
+    forecast_table,
+    history_table,
+    run_tables,
+    standings_table,
+    verification_table,
+    versus_table,
+)
+
+__all__ = [
+    "FORMATS",
+    "Format",
+    "Table",
+    "flips_table",
+    "forecast_table",
+    "history_table",
+    "render",
+    "run_tables",
+    "standings_table",
+    "verification_table",
+    "versus_table",
+]

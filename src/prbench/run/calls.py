@@ -39,6 +39,7 @@ class CallCache:
 
     def find(self, keys: Sequence[str]) -> dict[str, Outcome]:
         """The answers known for these keys."""
+        self.flush()
         found: dict[str, Outcome] = {}
         for start in range(0, len(keys), _BATCH):
             batch = keys[start : start + _BATCH]

@@ -75,6 +75,19 @@ class Measure:
         }
         return result | (self._mirror(name, rows) if rows else {})
 
+    def groups(self, rows: Mapping[str, Credits]) -> Json:
+        """Letters for the lines of a table: two lines that share one cannot be told apart on these pairs."""
+        judged = {name: {row.row.id: row for row in credits.rows} for name, credits in rows.items() if credits.rows}
+        if len(judged) < 2:
+            return {}
+        common = sorted(set.intersection(*map(set, judged.values())))
+        if not common:
+            return {}
+        some = next(iter(judged.values()))
+        credits = {name: [found[pair].credit for pair in common] for name, found in judged.items()}
+        standing = stats.significance_groups(credits, clusters_of([some[pair] for pair in common]))
+        return {place.name: "".join(place.letters) for place in standing}
+
     def effects(self, credits: Mapping[str, Credits]) -> Json:
         """What showing the user changes: gain, specificity, reversal, headroom closed."""
         found: Json = {}

@@ -73,7 +73,9 @@ def compute_result(
         "effects": measure.effects(credits),
         "usage": _usage(records),
     }
-    scored = _baselines(measure, rows, baselines)
+    blind = _baseline_credits(rows, baselines)
+    scored = {name: measure.brief(name, found) for name, found in blind.items()}
+    result["groups"] = measure.groups({**{f"baseline {name}": found for name, found in blind.items()}, **credits})
     result["warnings"] = _warnings(facts, result, scored)
     return {"result": result, "baselines": scored}
 
@@ -92,14 +94,11 @@ def _context(measure: Measure, name: str, credits: Credits) -> Json:
     return {"leaks": Context.parse(name).leaks, **measure.context(name, credits)}
 
 
-def _baselines(measure: Measure, rows: Sequence[PairRow], scores: Iterable[BaselineScore]) -> Json:
+def _baseline_credits(rows: Sequence[PairRow], scores: Iterable[BaselineScore]) -> dict[str, Credits]:
     by_name: dict[str, list[Record]] = {}
     for score in scores:
         by_name.setdefault(score.baseline, []).append(score.record())
-    return {
-        name: measure.brief(name, credits_by_context(rows, records, ["none"], 1)["none"])
-        for name, records in by_name.items()
-    }
+    return {name: credits_by_context(rows, records, ["none"], 1)["none"] for name, records in by_name.items()}
 
 
 def _usage(records: Sequence[Record]) -> Json:

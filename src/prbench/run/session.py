@@ -46,6 +46,7 @@ class Session:
             )
         if isinstance(self.model, Replay):
             check_contexts(self.model, self.contexts, self.model.card.address)
+        _check_tags(self.suite, config.by)
         self.plans: dict[str, Plan] = {}
 
     @cached_property
@@ -135,3 +136,10 @@ def _selected(suite: Suite, config: RunConfig) -> Suite:
             )
         suite = suite.filter(lambda pair: pair.tags.get("split") == config.split, note=f"split {config.split}")
     return suite if config.limit is None else suite.limit(config.limit, config.seed)
+
+
+def _check_tags(suite: Suite, by: tuple[str, ...]) -> None:
+    known = {tag for pair in suite for tag in pair.tags}
+    for tag in by:
+        if tag not in known:
+            raise ConfigError(f"no pair has the tag {tag!r}", hint=did_you_mean(tag, sorted(known)))

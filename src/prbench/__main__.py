@@ -1,0 +1,6 @@
+"""`python -m prbench`."""
+
+from prbench.cli import main
+
+if __name__ == "__main__":
+    main()

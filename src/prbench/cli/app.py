@@ -1,0 +1,200 @@
+"""The commands and their options; what they do is in `commands`, imported when one is called."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prbench._version import __version__
+
+app = typer.Typer(
+    name="prbench",
+    help="Does a reward model know what this user wants? Evaluate reward models and LLM judges on personal preference.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class Format(StrEnum):
+    """How output looks."""
+
+    table = "table"
+    md = "md"
+    csv = "csv"
+    json = "json"
+    latex = "latex"
+
+
+class Dtype(StrEnum):
+    """Precision of local weights."""
+
+    float32 = "float32"
+    bfloat16 = "bfloat16"
+    float16 = "float16"
+
+
+FormatOption = Annotated[Format, typer.Option("--format", help="How the tables look.")]
+ContextOption = Annotated[str | None, typer.Option("--context", help="Default: profile, else the first in common.")]
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.", is_eager=True)] = False,
+) -> None:
+    if version:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.command()
+def run(
+    model: Annotated[str, typer.Option("--model", "-m", help="Model address; `prbench models` lists the kinds.")],
+    suite: Annotated[str, typer.Option("--suite", "-s", help="Suite name, file, or NAME=FOLDER.")] = "mirror",
+    context: Annotated[
+        str,
+        typer.Option("--context", "-c", help="Comma-separated: none, profile, retrieved@K, other, opposite, plan, …"),
+    ] = "none,profile,other",
+    split: Annotated[str, typer.Option(help="Part of the suite; 'all' for all of it.")] = "test",
+    limit: Annotated[int | None, typer.Option(min=1, help="At most so many pairs (whole mirrored couples).")] = None,
+    by: Annotated[list[str] | None, typer.Option("--by", help="Also report groups by this tag; repeatable.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Run folder; default below runs/.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print pairs, calls, tokens, time or cost; ask nothing.")
+    ] = False,
+    fail_under: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Exit 1 if accuracy (own profile, else first context) is below.")
+    ] = None,
+    max_cost: Annotated[float | None, typer.Option(min=0, help="Most US dollars to spend; needs --price.")] = None,
+    price: Annotated[str | None, typer.Option(help="IN,OUT in US dollars per million tokens.")] = None,
+    template: Annotated[Path | None, typer.Option(help="Prompt template file in place of the built-in one.")] = None,
+    planner: Annotated[str | None, typer.Option(help="Who writes plans; default: the model itself.")] = None,
+    seed: Annotated[int, typer.Option(help="Of resampling, --limit and the wrong users shown.")] = 0,
+    repeats: Annotated[int, typer.Option(min=1, help="How often each question is asked.")] = 1,
+    one_order: Annotated[bool, typer.Option("--one-order", help="Ask comparers once, not in both orders.")] = False,
+    column: Annotated[list[str] | None, typer.Option(help="FIELD=COLUMN of your file; repeatable.")] = None,
+    revision: Annotated[str | None, typer.Option(help="Revision of a hub suite.")] = None,
+    window: Annotated[int | None, typer.Option(min=1, help="Most tokens of a prompt.")] = None,
+    dtype: Annotated[Dtype, typer.Option(help="Precision of local weights.")] = Dtype.float32,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    batch_tokens: Annotated[int, typer.Option(min=1, help="Most tokens in one forward pass.")] = 8192,
+    concurrency: Annotated[int, typer.Option(min=1, help="Requests under way at once.")] = 8,
+    timeout: Annotated[float, typer.Option(min=0.001, help="Seconds to wait for a reply.")] = 60.0,
+    retries: Annotated[int, typer.Option(min=0, help="How often a passing fault is tried again.")] = 4,
+    temperature: Annotated[float, typer.Option(min=0, help="Of judges that sample.")] = 0.0,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Most tokens of a reply.")] = 1024,
+    resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples behind each interval.")] = 2000,
+    allow_unfit: Annotated[
+        bool, typer.Option(help="Count pairs that cannot be shown as invalid; else refuse.")
+    ] = False,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Ask again what earlier runs have asked.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    format: FormatOption = Format.table,
+) -> None:
+    """Evaluate one model on a suite, with and without the user's profile."""
+    from prbench.cli import commands
+
+    options = {
+        "template": template,
+        "seed": seed,
+        "window": window,
+        "device": device,
+        "dtype": dtype.value,
+        "batch_tokens": batch_tokens,
+        "concurrency": concurrency,
+        "timeout_s": timeout,
+        "retries": retries,
+        "temperature": temperature,
+        "max_tokens": max_tokens,
+        "price": commands.read_price(price),
+    }
+    config = {
+        "suite": suite,
+        "split": None if split == "all" else split,
+        "model": model,
+        "contexts": tuple(context.split(",")),
+        "planner": planner,
+        "orders": "first" if one_order else "both",
+        "repeats": repeats,
+        "seed": seed,
+        "limit": limit,
+        "by": tuple(by or ()),
+        "columns": commands.read_columns(column or []),
+        "revision": revision,
+        "allow_unfit": allow_unfit,
+        "resamples": resamples,
+        "options": options,
+    }
+    commands.run(
+        config,
+        out=out,
+        dry_run=dry_run,
+        fail_under=fail_under,
+        max_cost=max_cost,
+        use_cache=not no_cache,
+        quiet=quiet,
+        format=format.value,
+    )
+
+
+@app.command()
+def compare(
+    runs: Annotated[list[Path], typer.Argument(help="Two or more run folders.", metavar="RUN_A RUN_B…")],
+    context: ContextOption = None,
+    flips: Annotated[int, typer.Option(min=0, help="How many flipped pairs to list on each side.")] = 10,
+    format: FormatOption = Format.table,
+) -> None:
+    """Compare runs on the pairs all of them judged: difference, interval, p, which pairs flipped."""
+    from prbench.cli import commands
+
+    commands.compare(runs, context, flips, format.value)
+
+
+@app.command()
+def verify(folder: Annotated[Path, typer.Argument(help="A run folder.", metavar="RUN")]) -> None:
+    """Recompute every aggregate of a run from its records; exit 1 if one differs."""
+    from prbench.cli import commands
+
+    commands.verify(folder)
+
+
+@app.command()
+def history(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders, in any order.", metavar="RUNS…")],
+    context: ContextOption = None,
+    as_given: Annotated[
+        bool, typer.Option("--as-given", help="Keep the order given, not the order of finishing.")
+    ] = False,
+    format: FormatOption = Format.table,
+) -> None:
+    """How a model's numbers moved from run to run; exit 1 if the latest step is a regression."""
+    from prbench.cli import commands
+
+    commands.history(runs, context, as_given, format.value)
+
+
+@app.command()
+def suites(format: FormatOption = Format.table) -> None:
+    """List the suites that can be named."""
+    from prbench.cli import commands
+
+    commands.suites(format.value)
+
+
+@app.command()
+def models(format: FormatOption = Format.table) -> None:
+    """List the kinds of model address."""
+    from prbench.cli import commands
+
+    commands.models(format.value)
+
+
+@app.command()
+def doctor(format: FormatOption = Format.table) -> None:
+    """Show what is installed, what is missing and where things are kept."""
+    from prbench.cli import commands
+
+    commands.doctor(format.value)

@@ -1,0 +1,213 @@
+"""What the commands do: read options, call the rooms below, print."""
+
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, cast
+
+import typer
+from pydantic import ValidationError
+
+from prbench import report
+from prbench.config import Price, RunConfig
+from prbench.errors import ConfigError
+from prbench.report import Format, Table
+from prbench.run import (
+    CallCache,
+    Evaluation,
+    Progress,
+    RunFolder,
+    Session,
+    execute,
+    forecast,
+    headline,
+    load_run,
+    refuse_over_budget,
+    standings,
+    versus,
+)
+from prbench.run import history as run_history
+from prbench.run import verify as run_verify
+
+EXIT_BELOW = 1
+EXIT_INTERRUPTED = 130
+
+
+def run(
+    settings: dict[str, Any],
+    *,
+    out: Path | None,
+    dry_run: bool,
+    fail_under: float | None,
+    max_cost: float | None,
+    use_cache: bool,
+    quiet: bool,
+    format: str,
+) -> None:
+    """Evaluate, print, and say where the run is."""
+    session = Session(_config(settings))
+    folder = RunFolder(out or session.default_folder())
+    cache = CallCache()
+    with closing(cache):
+        known = cache if use_cache else None
+        if dry_run or max_cost is not None:
+            done = folder.records() if folder.path.is_dir() else {}
+            estimate = forecast(session, done, known)
+            if dry_run:
+                _print([report.forecast_table(estimate)], format, estimate.model_dump(mode="json"))
+                return
+            refuse_over_budget(estimate, max_cost)
+        try:
+            with Progress(quiet=quiet) as progress:
+                found = execute(session, folder, cache=known, listening=progress.listening, max_cost_usd=max_cost)
+        except KeyboardInterrupt:
+            _say(f"\nstopped; the same command continues {folder.path}")
+            raise typer.Exit(EXIT_INTERRUPTED) from None
+    _print(report.run_tables(found.result), format, found.result)
+    if not quiet:
+        _say(f"\nrun: {found.folder}    (the same command continues it; `prbench verify {found.folder}` recomputes it)")
+    _gate(found, fail_under)
+
+
+def compare(runs: Sequence[Path], context: str | None, flips: int, format: str) -> None:
+    """Two runs against each other, or several in order."""
+    if len(runs) < 2:
+        raise ConfigError("compare needs at least two runs", hint="prbench compare RUN_A RUN_B")
+    loaded = [load_run(path) for path in runs]
+    if len(loaded) > 2:
+        first = versus(loaded[0], loaded[1], context)
+        places = standings(loaded, first.context)
+        data: Any = [{**_fields(place), "letters": "".join(place.letters)} for place in places]
+        _print([report.standings_table(places, first.context)], format, data)
+        return
+    found = versus(loaded[0], loaded[1], context)
+    tables = [report.versus_table(found)]
+    if flips and (found.won or found.lost):
+        tables.append(report.flips_table(found, flips))
+    comparison = {**_fields(found.comparison), "difference": found.comparison.difference.to_json()}
+    _print(tables, format, {**found._asdict(), "comparison": comparison})
+
+
+def verify(path: Path) -> None:
+    """Recompute a run's aggregates; exit 1 if one differs."""
+    found = run_verify(path)
+    if found.mismatches:
+        typer.echo(report.render([report.verification_table(found)], "table"))
+        _say(f"\n{len(found.mismatches):,} of {found.numbers:,} values differ from what the records give")
+        raise typer.Exit(EXIT_BELOW)
+    typer.echo(f"verified: all {found.numbers:,} values of {path} follow from its records")
+
+
+def history(runs: Sequence[Path], context: str | None, as_given: bool, format: str) -> None:
+    """Runs in time, regressions flagged."""
+    loaded = [load_run(path) for path in runs]
+    if not as_given:
+        loaded.sort(key=lambda run: str(run.result.get("timing", {}).get("finished", "")))
+    moments = run_history(loaded, context)
+    changed = next((moment.change for moment in moments if moment.change), None)
+    shown = changed.context if changed else (context or next(iter(loaded[0].credits)))
+    data = [
+        {
+            "run": str(moment.run.path),
+            "finished": moment.made,
+            "accuracy": moment.accuracy.to_json(),
+            "change": moment.change.comparison.difference.to_json() if moment.change else None,
+            "p": moment.p,
+            "regressed": moment.regressed,
+        }
+        for moment in moments
+    ]
+    _print([report.history_table(moments, shown)], format, data)
+    if moments[-1].regressed:
+        raise typer.Exit(EXIT_BELOW)
+
+
+def suites(format: str) -> None:
+    """The suites that can be named."""
+    from prbench.data import suites as known
+
+    rows = [[info.name, info.kind, info.where, info.summary] for info in known()]
+    rows.append(["FILE", "pairs", "path", "any JSONL, Parquet or CSV file of pairs"])
+    _list("Suites", ["name", "kind", "where", "what"], rows, format)
+
+
+def models(format: str) -> None:
+    """The kinds of model address."""
+    from prbench.models import schemes
+
+    rows = [[scheme.pattern, scheme.summary] for scheme in schemes().values()]
+    _list("Model addresses", ["address", "what"], rows, format)
+
+
+def doctor(format: str) -> None:
+    """What is installed and where things are kept."""
+    from prbench.cli.doctor import examine
+
+    _list("prbench doctor", ["what", "state", "way out"], examine(), format)
+
+
+def read_price(text: str | None) -> Price | None:
+    """Read `IN,OUT` in US dollars per million tokens."""
+    if text is None:
+        return None
+    try:
+        price_in, price_out = map(float, text.split(","))
+        return Price(per_million_in=price_in, per_million_out=price_out)
+    except ValueError as error:
+        raise ConfigError(f"--price {text!r} should be IN,OUT", hint="for example --price 0.15,0.60") from error
+
+
+def read_columns(texts: Sequence[str]) -> dict[str, str]:
+    """Read `FIELD=COLUMN` options."""
+    columns = {}
+    for text in texts:
+        name, mark, column = text.partition("=")
+        if not mark or not name or not column:
+            raise ConfigError(f"--column {text!r} should be FIELD=COLUMN", hint="for example --column question=prompt")
+        columns[name] = column
+    return columns
+
+
+def _config(settings: dict[str, Any]) -> RunConfig:
+    try:
+        return RunConfig.model_validate(settings)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ConfigError(f"{place}: {first['msg']} (got {first['input']!r})") from error
+
+
+def _gate(found: Evaluation, fail_under: float | None) -> None:
+    if fail_under is None:
+        return
+    best = headline(found.result["result"])
+    accuracy = None if best is None else best[1]["accuracy"]["value"]
+    if best is None or accuracy is None:
+        _say("fail-under: there is no accuracy to judge")
+        raise typer.Exit(EXIT_BELOW)
+    if accuracy < fail_under:
+        _say(f"fail-under: accuracy {accuracy:.4f} in context {best[0]!r} is below {fail_under}")
+        raise typer.Exit(EXIT_BELOW)
+
+
+def _fields(thing: Any) -> dict[str, Any]:
+    return {name: getattr(thing, name) for name in thing.__slots__}
+
+
+def _list(title: str, columns: list[str], rows: list[list[str]], format: str) -> None:
+    table = Table(title, columns, rows, first_numeric=len(columns))
+    typer.echo(report.render([table], cast(Format, format)))
+
+
+def _print(tables: Sequence[Table], format: str, data: Any) -> None:
+    if format == "json":
+        import json
+
+        typer.echo(json.dumps(data, ensure_ascii=False, indent=2, default=str, allow_nan=False))
+    else:
+        typer.echo(report.render(tables, cast(Format, format)))
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)

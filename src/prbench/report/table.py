@@ -1,0 +1,127 @@
+"""A table is data; how it looks is decided last: for a terminal, Markdown, CSV, LaTeX or JSON."""
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+Format = Literal["table", "md", "csv", "json", "latex"]
+FORMATS: tuple[Format, ...] = ("table", "md", "csv", "json", "latex")
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under columns, a title above and notes below."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    notes: Sequence[str] = field(default_factory=tuple)
+    first_numeric: int = 1
+    """From this column on, cells are numbers and stand to the right."""
+
+
+def render(tables: Sequence[Table], format: Format) -> str:
+    """Render tables one under another.
+
+    Example:
+        >>> print(render([Table("T", ["a", "b"], [["x", "1"]])], "md"))
+        **T**
+        <BLANKLINE>
+        | a | b |
+        |---|--:|
+        | x | 1 |
+    """
+    renderers = {"table": _terminal, "md": _markdown, "csv": _csv, "latex": _latex, "json": _json}
+    return "\n\n".join(renderers[format](table).rstrip("\n") for table in tables)
+
+
+def _terminal(table: Table) -> str:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    shown = RichTable(title=Text(table.title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for number, column in enumerate(table.columns):
+        shown.add_column(column, justify="right" if number >= table.first_numeric else "left")
+    for row in table.rows:
+        shown.add_row(*map(Text, row))
+    output = io.StringIO()
+    console = Console(file=output, width=_width(table), force_terminal=False, color_system=None)
+    console.print(shown)
+    for note in table.notes:
+        console.print(Text(note), soft_wrap=True)
+    return "\n".join(line.rstrip() for line in output.getvalue().splitlines())
+
+
+def _width(table: Table) -> int:
+    cells = [max(map(len, column)) for column in zip(table.columns, *table.rows, strict=True)]
+    return max(sum(cells) + 3 * len(cells), len(table.title) + 2, 40)
+
+
+def _markdown(table: Table) -> str:
+    def line(cells: Sequence[str]) -> str:
+        return "| " + " | ".join(cell.replace("|", r"\|").replace("\n", " ") for cell in cells) + " |"
+
+    marks = "".join("--:|" if number >= table.first_numeric else "---|" for number in range(len(table.columns)))
+    lines = [f"**{table.title}**", "", line(table.columns), f"|{marks}", *map(line, table.rows)]
+    return "\n".join([*lines, *(f"\n{note}" for note in table.notes)])
+
+
+def _csv(table: Table) -> str:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(["table", *table.columns])
+    writer.writerows([table.title, *row] for row in table.rows)
+    return buffer.getvalue()
+
+
+def _latex(table: Table) -> str:
+    def line(cells: Sequence[str]) -> str:
+        return " & ".join(latex_text(cell) for cell in cells) + r" \\"
+
+    shape = "".join("r" if number >= table.first_numeric else "l" for number in range(len(table.columns)))
+    body = [line(table.columns), r"\midrule", *map(line, table.rows)]
+    notes = [f"% {note}" for note in table.notes]
+    return "\n".join(
+        [
+            f"% {table.title}",
+            rf"\begin{{tabular}}{{{shape}}}",
+            r"\toprule",
+            *body,
+            r"\bottomrule",
+            r"\end{tabular}",
+            *notes,
+        ]
+    )
+
+
+def latex_text(text: str) -> str:
+    r"""Escape what LaTeX would read as a command.
+
+    Example:
+        >>> latex_text("50 % of a_b")
+        '50 \\% of a\\_b'
+    """
+    return "".join(_LATEX.get(letter, letter) for letter in text)
+
+
+def _json(table: Table) -> str:
+    rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    return json.dumps({"title": table.title, "rows": rows, "notes": list(table.notes)}, ensure_ascii=False, indent=2)

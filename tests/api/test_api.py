@@ -1,0 +1,217 @@
+"""The Python door."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import prbench
+import tiny_models
+from prbench import Pair, Post, calibrate, evaluate, evaluate_personalized_reward
+from prbench.api.reward import FILE, Scale
+from prbench.data import Suite, write_pairs
+from prbench.errors import ConfigError, ModelError
+from prbench.models.hf import live
+from small_suite import Spy, SpyComparer, follows_posts, mirrored
+
+
+def test_the_door_is_pinned():
+    assert prbench.__all__ == [
+        "AnswerView",
+        "Aspect",
+        "Comparer",
+        "Evaluation",
+        "Generator",
+        "ModelCard",
+        "ModelOptions",
+        "Outcome",
+        "Pair",
+        "PairView",
+        "PersonalRewardCallback",
+        "PersonalizedReward",
+        "Post",
+        "PrbenchError",
+        "Rater",
+        "Scale",
+        "Suite",
+        "__version__",
+        "calibrate",
+        "compare",
+        "evaluate",
+        "evaluate_personalized_reward",
+        "load_model",
+        "load_pairs",
+        "load_questions",
+        "suites",
+    ]
+    assert all(hasattr(prbench, name) for name in prbench.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'evaluat'"):
+        _ = prbench.evaluat
+
+
+def test_import_is_light():
+    code = "import sys, prbench; print(sorted({'numpy', 'pydantic', 'torch'} & set(sys.modules)))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+def accuracy(model, context="profile"):
+    found = evaluate(model, mirrored(), contexts=[context], resamples=100)
+    return found.result["result"]["contexts"][context]["accuracy"]["value"]
+
+
+def test_models_of_every_shape():
+    assert accuracy(follows_posts) == 1.0
+    assert accuracy(Spy()) == 1.0
+    assert accuracy(SpyComparer()) == 1.0
+    assert accuracy(Spy) == 1.0  # a class is called without arguments
+    assert accuracy(lambda view: follows_posts(view.question, view.answer, view.posts)) == 1.0
+    assert accuracy("longer", "none") == 0.5
+
+
+@pytest.mark.parametrize(
+    ("thing", "message"),
+    [
+        (42, "42 is not a model"),
+        (lambda question, reply: 1.0, "parameter 'reply' that no view has"),
+        (lambda question: 1.0, "no parameter 'answer'"),
+        (lambda question, first: "first", "no parameter 'second'"),
+    ],
+)
+def test_what_is_not_a_model_is_said(thing, message):
+    with pytest.raises(ModelError, match=message):
+        evaluate(thing, mirrored())
+
+
+def test_a_bad_verdict_or_score_is_invalid():
+    for model in (lambda question, first, second: "A", lambda question, answer: "high"):
+        found = evaluate(model, mirrored(couples=2, questions=1), contexts=["none"])
+        assert {record.status for record in found.records} == {"invalid"}
+        assert "returned" in found.records[0].reason
+
+
+def test_a_real_classifier_end_to_end_with_and_without_a_profile(tiny_reward_model, tmp_path):
+    write_pairs(mirrored(), tmp_path / "pairs.jsonl")
+    command = [sys.executable, "-m", "prbench", "run", "--suite", "pairs.jsonl", "--model", f"hf:{tiny_reward_model}"]
+    arguments = ["--context", "none,profile,other,oracle", "-o", "run", "--resamples", "100"]
+    done = subprocess.run([*command, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "oracle (leaks)" in done.stdout
+    found = evaluate(
+        f"hf:{tiny_reward_model}",
+        tmp_path / "pairs.jsonl",
+        contexts=["none", "profile", "other", "oracle"],
+        resamples=100,
+    )
+    records = {(record.pair, record.context): record for record in found.records}
+    pair = mirrored()[0].id
+    scores = {context: records[pair, context].chosen_score for context in ("none", "profile", "other", "oracle")}
+    assert len(set(scores.values())) == 4  # D1: what is shown of the user changes the score
+    assert found.result["result"]["contexts"]["none"]["accuracy"]["value"] == 0.5
+    dry = subprocess.run([*command, "--dry-run"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "prompt tokens (counted)" in dry.stdout
+
+
+PROFILE = [Post(id="1", text="I was glad of the red tea"), "red boots for me", {"text": "red bread"}]
+
+
+def test_reward_of_one_output_needs_a_scale(tiny_reward_model, tmp_path):
+    address = f"hf:{tiny_models.save_reward_model(tmp_path / 'model')}"
+    with pytest.raises(ModelError, match="is not calibrated"):
+        evaluate_personalized_reward("Get the red tea.", PROFILE, 0.8, model=address)
+    scale = calibrate(address, mirrored(), split="test")
+    assert (tmp_path / "model" / FILE).is_file()
+    assert scale.n == 72
+    found = evaluate_personalized_reward("Get the red tea.", PROFILE, 0.8, model=address, question="Which tea?")
+    assert 0 < found["predicted_reward"] < 1
+    assert found["alignment_score"] == max(0.0, 1 - abs(found["predicted_reward"] - 0.8))
+    stated = evaluate_personalized_reward("Get the red tea.", {"colour": ["blue", "green"]}, 0.8, model=address)
+    assert stated["predicted_reward"] != found["predicted_reward"]
+    os.utime(tmp_path / "model" / "config.json")
+    again = evaluate_personalized_reward("Get the red tea.", PROFILE, 0.8, model=address, question="Which tea?")
+    assert again == found
+
+
+def test_a_scale_of_other_weights_is_refused(tmp_path):
+    address = f"hf:{tiny_models.save_reward_model(tmp_path / 'model')}"
+    calibrate(address, mirrored(), split="test")
+    saved = (tmp_path / "model" / FILE).read_text()
+    (tmp_path / "model" / FILE).write_text(saved.replace('"revision": "', '"revision": "other'))
+    with pytest.raises(ModelError, match="has changed since it was calibrated"):
+        evaluate_personalized_reward("Get the red tea.", PROFILE, 0.8, model=address)
+
+
+def test_rewards_refuse_what_gives_none():
+    scale = Scale(model="x", revision="", mean=0.0, spread=1.0, n=4, suite="")
+    with pytest.raises(ConfigError, match="human_preference_score is 7"):
+        evaluate_personalized_reward("x", PROFILE, 7, model=Spy(), scale=scale)
+    with pytest.raises(ModelError, match="compares answers"):
+        evaluate_personalized_reward("x", PROFILE, 0.5, model=SpyComparer(), scale=scale)
+    with pytest.raises(ModelError, match="does not read a profile"):
+        evaluate_personalized_reward("x", PROFILE, 0.5, model="longer", scale=scale)
+    with pytest.raises(ModelError, match="gave no score"):
+        evaluate_personalized_reward("x", PROFILE, 0.5, model=lambda answer, posts: float("inf"), scale=scale)
+    with pytest.raises(ModelError, match="there is no scale"):
+        calibrate(lambda answer, posts: 1.0, mirrored(), split="test")
+
+
+def test_the_callback_measures_a_model_in_training(tiny_reward_model, tmp_path):
+    from transformers import (
+        AutoModelForSequenceClassification,
+        AutoTokenizer,
+        Trainer,
+        TrainingArguments,
+        default_data_collator,
+    )
+
+    from prbench import PersonalRewardCallback
+
+    model = AutoModelForSequenceClassification.from_pretrained(tiny_reward_model)
+    tokenizer = AutoTokenizer.from_pretrained(tiny_reward_model)
+    row = {"input_ids": [1, 2, 3, 4], "attention_mask": [1, 1, 1, 1], "labels": 0.5}
+    callback = PersonalRewardCallback(Suite.of(mirrored()), split="test", contexts=("none", "profile"))
+    trainer = Trainer(
+        model=model,
+        args=TrainingArguments(
+            output_dir=str(tmp_path),
+            max_steps=1,
+            report_to=[],
+            use_cpu=True,
+            disable_tqdm=True,
+            save_strategy="no",
+            dataloader_pin_memory=False,
+            per_device_train_batch_size=1,
+            per_device_eval_batch_size=1,
+        ),
+        train_dataset=[row, row],
+        eval_dataset=[row],
+        processing_class=tokenizer,
+        data_collator=default_data_collator,
+        callbacks=[callback],
+    )
+    metrics = trainer.evaluate()
+    assert metrics["eval_prbench_none_accuracy"] == 0.5
+    assert 0.0 <= metrics["eval_prbench_profile_accuracy"] <= 1.0
+    assert any("eval_prbench_gain" in entry for entry in trainer.state.log_history)
+    model.train()
+    callback.measure(model, tokenizer)
+    assert model.training
+
+
+def test_a_live_classifier_scores_like_a_saved_one(tiny_reward_model):
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    model = AutoModelForSequenceClassification.from_pretrained(tiny_reward_model).eval()
+    rater = live(model, AutoTokenizer.from_pretrained(tiny_reward_model), prbench.ModelOptions())
+    assert rater.card.reusable is False
+    pairs = mirrored(couples=2, questions=2)
+    one, two = (evaluate(m, pairs, contexts=["profile"]).records for m in (rater, f"hf:{tiny_reward_model}"))
+    for a, b in zip(one, two, strict=True):
+        assert a.chosen_score == pytest.approx(b.chosen_score, abs=1e-4)
+
+
+def test_pairs_in_memory_need_no_split():
+    pair = Pair(id="1", user="ann", question="Tea?", chosen="Green.", rejected="Black tea.")
+    found = evaluate("shorter", [pair], contexts=["none"])
+    assert found.result["result"]["contexts"]["none"]["accuracy"]["value"] == 1.0

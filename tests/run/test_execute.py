@@ -1,0 +1,272 @@
+"""What a run does: share calls, resume, keep the mirror guarantee, show both orders, and stop at a budget."""
+
+import hashlib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from prbench import evaluate
+from prbench.config import Price, RunConfig
+from prbench.data import Suite
+from prbench.errors import BudgetError, ConfigError, ContextError, RunError
+from prbench.models.python import wrap
+from prbench.run import CallCache, RunFolder, Session, execute, forecast, refuse_over_budget
+from prbench.types import Outcome
+from small_suite import Spy, SpyComparer, follows_posts, likes_first, mirrored
+
+OWN, NONE = "profile", "none"
+
+
+def contexts_of(found):
+    return found.result["result"]["contexts"]
+
+
+def session(model, pairs=None, **settings):
+    suite = Suite.of(pairs or mirrored(), name="small")
+    settings = {"contexts": ("none", "profile", "other"), "resamples": 100, **settings}
+    return Session(RunConfig(suite="small", model=model.card.address, **settings), model=model, suite=suite)
+
+
+def without_timing(result):
+    trimmed = {**result["result"]}
+    trimmed.pop("timing")
+    return {"result": trimmed, "baselines": result["baselines"]}
+
+
+def test_a_personal_model_is_right_with_its_user_and_lost_without():
+    found = evaluate(follows_posts, mirrored(), contexts=["none", "profile", "opposite", "other"])
+    contexts = contexts_of(found)
+    assert contexts["profile"]["accuracy"]["value"] == 1.0
+    assert contexts["none"]["accuracy"]["value"] == 0.5
+    assert contexts["opposite"]["accuracy"]["value"] == 0.0
+    assert contexts["profile"]["couple_coverage"]["value"] == 1.0
+    assert contexts["profile"]["mirror_consistency"]["value"] == 1.0
+    effects = found.result["result"]["effects"]
+    assert effects["gain"]["value"] == 0.5
+    assert effects["reversal"]["value"] == 1.0
+    shown = contexts["other"]["shown_user"]
+    assert shown.get("agrees", {"value": 1.0})["value"] == 1.0
+    assert shown.get("opposes", {"value": 0.0})["value"] == 0.0
+
+
+@given(salt=st.text(max_size=8))
+@settings(max_examples=25, deadline=None)
+def test_any_function_of_question_and_answer_scores_exactly_half_on_mirrored_pairs(salt):
+    def blind(question, answer):
+        return hashlib.sha256(f"{salt}{question}{answer}".encode()).digest()[0] % 7  # ties happen
+
+    contexts = contexts_of(evaluate(blind, mirrored(), contexts=["none"], resamples=100))
+    none = contexts["none"]
+    assert none["accuracy"] == {"value": 0.5, "low": 0.5, "high": 0.5, "n": 36}
+    assert all(group["value"] == 0.5 for group in none["categories"].values())
+    assert none["couple_coverage"]["value"] == 0.0
+
+
+@given(lean=st.floats(-3, 3, allow_nan=False))
+@settings(max_examples=15, deadline=None)
+def test_a_two_order_comparer_that_ignores_the_user_scores_exactly_half(lean):
+    found = evaluate(SpyComparer(lean), mirrored(), contexts=["none"], resamples=100)
+    assert contexts_of(found)["none"]["accuracy"]["value"] == 0.5
+
+
+def test_d1_the_posts_reach_the_model():
+    spy = Spy()
+    evaluate(spy, mirrored(), contexts=["profile"])
+    assert all("I was glad of the" in prompt.messages[0].content for prompt in spy.prompts)
+
+
+def test_d6_both_orders_are_asked_and_position_bias_is_measured():
+    spy = SpyComparer(lean=0.0)
+    found = evaluate(spy, mirrored(couples=1, questions=1), contexts=["profile"])
+    assert {(view.first, view.second) for view in spy.views} == {
+        ("Get the red tea.", "Get the blue tea."),
+        ("Get the blue tea.", "Get the red tea."),
+    }
+    assert {record.order for record in found.records} == {"chosen-first", "chosen-second"}
+    biased = contexts_of(evaluate(likes_first, mirrored(), contexts=["profile"]))["profile"]
+    assert biased["accuracy"]["value"] == 0.5
+    assert biased["strict_accuracy"]["value"] == 0.0
+    assert biased["position"]["flip_rate"]["value"] == 1.0
+    assert biased["position"]["first_preferred"]["value"] == 1.0
+
+
+def test_log_odds_are_averaged_over_both_orders_before_deciding():
+    leaning = contexts_of(evaluate(SpyComparer(lean=2.0), mirrored(), contexts=["profile"]))["profile"]
+    assert leaning["accuracy"]["value"] == 1.0
+
+
+def test_equal_inputs_are_one_call(tmp_path):
+    spy = Spy()
+    run = session(spy, contexts=("none",))
+    found = execute(run, RunFolder(tmp_path / "run"))
+    assert spy.asked == 12  # six questions, two answers each, whatever the number of users
+    assert len(found.records) == 36
+    usage = found.result["result"]["usage"]
+    assert (usage["distinct_calls"], usage["calls_without_sharing"], usage["tokens_in"]) == (12, 72, 120)
+
+
+def test_a_finished_run_costs_no_call_and_changes_nothing(tmp_path):
+    first = execute(session(Spy()), RunFolder(tmp_path / "run"))
+    spy = Spy()
+    again = execute(session(spy), RunFolder(tmp_path / "run"))
+    assert spy.asked == 0
+    assert without_timing(again.result) == without_timing(first.result)
+
+
+def test_another_run_takes_its_answers_from_the_cache(tmp_path):
+    cache = CallCache()
+    execute(session(Spy()), RunFolder(tmp_path / "one"), cache=cache)
+    spy = Spy()
+    execute(session(spy, seed=0, limit=12), RunFolder(tmp_path / "two"), cache=cache)
+    assert spy.asked == 0
+    changed = Spy(window=10_000)  # other parameters are another model
+    execute(session(changed), RunFolder(tmp_path / "three"), cache=cache)
+    assert changed.asked > 0
+    cache.close()
+
+
+def test_functions_are_never_taken_from_the_cache(tmp_path):
+    calls = []
+
+    def counting(question, answer):
+        calls.append(answer)
+        return len(answer)
+
+    cache = CallCache()
+    for name in ("one", "two"):
+        execute(session(wrap(counting), contexts=("none",)), RunFolder(tmp_path / name), cache=cache)
+    cache.close()
+    assert len(calls) == 24
+
+
+class Flaky(Spy):
+    """Fails on some calls the first time round."""
+
+    def __init__(self, broken):
+        super().__init__()
+        self.broken = broken
+
+    def rate(self, views):
+        for index, outcome in super().rate(views):
+            bad = self.broken and "tea" in views[index].question
+            yield index, Outcome.failed("connection lost") if bad else outcome
+
+
+def test_failed_records_are_counted_bounded_and_asked_again(tmp_path):
+    broken = execute(session(Flaky(True), contexts=("profile",)), RunFolder(tmp_path / "run"))
+    profile = contexts_of(broken)["profile"]
+    assert profile["failed_records"] == 6
+    assert profile["reasons"] == {"connection lost": 6}
+    assert profile["accuracy"] == {"value": 1.0, "low": 1.0, "high": 1.0, "n": 30}
+    assert profile["bounds"] == {"low": 30 / 36, "high": 1.0}
+    assert any("no verdict" in warning for warning in broken.result["result"]["warnings"])
+    mended = Flaky(False)
+    again = execute(session(mended, contexts=("profile",)), RunFolder(tmp_path / "run"))
+    assert mended.asked == 12
+    assert contexts_of(again)["profile"]["failed_records"] == 0
+    assert contexts_of(again)["profile"]["accuracy"]["n"] == 36
+
+
+def test_a_context_the_model_does_not_read_is_unsupported_and_no_number():
+    found = evaluate("longer", mirrored(), contexts=["none", "profile", "oracle"])
+    assert found.result["result"]["unsupported"] == ["profile", "oracle"]
+    assert set(contexts_of(found)) == {"none"}
+    with pytest.raises(ConfigError, match="does not read"):
+        evaluate("longer", mirrored(), contexts=["profile"])
+
+
+def test_a_folder_that_holds_another_run_is_refused_and_untouched(tmp_path):
+    execute(session(Spy()), RunFolder(tmp_path / "run"))
+    before = (tmp_path / "run" / "config.toml").read_bytes()
+    with pytest.raises(RunError, match="holds another run"):
+        execute(session(Spy(), seed=1), RunFolder(tmp_path / "run"))
+    assert (tmp_path / "run" / "config.toml").read_bytes() == before
+
+
+def test_the_folder_is_named_by_what_can_change_an_answer():
+    name = session(Spy()).default_folder().name
+    assert name == session(Spy(), by=("axis",)).default_folder().name
+    assert name != session(Spy(), seed=1).default_folder().name
+    assert name != session(Spy(), pairs=mirrored(couples=2)).default_folder().name
+    assert name.startswith("small-spy-")
+
+
+def test_unfit_pairs_stop_the_run_before_the_first_call_unless_allowed():
+    spy = Spy(window=12)
+    with pytest.raises(ContextError, match="36 records cannot be made"):
+        evaluate(spy, mirrored(), contexts=["none", "profile"])
+    assert spy.asked == 0
+    found = evaluate(Spy(window=12), mirrored(), contexts=["none", "profile"], allow_unfit=True)
+    assert contexts_of(found)["profile"]["invalid_records"] == 36
+    assert contexts_of(found)["profile"]["accuracy"]["value"] is None
+    assert contexts_of(found)["none"]["accuracy"]["n"] == 36
+
+
+def test_limit_keeps_whole_couples():
+    found = evaluate(follows_posts, mirrored(), contexts=["none"], limit=7)
+    assert len(found.records) == 6
+    assert contexts_of(found)["none"]["accuracy"]["value"] == 0.5
+
+
+def test_by_an_unknown_tag_is_refused():
+    with pytest.raises(ConfigError, match="no pair has the tag 'axes'"):
+        evaluate(follows_posts, mirrored(), by=["axes"])
+
+
+class Paid(Spy):
+    """A model with a price."""
+
+    def __init__(self):
+        super().__init__()
+        self.card = self.card.model_copy(update={"price": Price(per_million_in=1e5, per_million_out=0)})
+
+    def rate(self, views):
+        for index, outcome in super().rate(views):
+            yield index, outcome.model_copy(update={"cost_usd": 1.0})
+
+
+def test_max_cost_stops_resumably(tmp_path):
+    paid = Paid()
+    with pytest.raises(BudgetError, match=r"stopped after \$5.0000"):
+        execute(session(paid, contexts=("none",)), RunFolder(tmp_path / "run"), max_cost_usd=5.0)
+    assert paid.asked == 5
+    rest = Paid()
+    found = execute(
+        session(rest, contexts=("none",)), RunFolder(tmp_path / "run"), cache=CallCache(), max_cost_usd=50.0
+    )
+    assert contexts_of(found)["none"]["accuracy"]["n"] == 36
+
+
+def test_a_forecast_asks_nothing_and_a_budget_is_refused_beforehand():
+    paid = Paid()
+    run = session(paid)
+    estimate = forecast(run, {}, None)
+    assert (estimate.pairs, estimate.records_open, paid.asked) == (36, 108, 0)
+    assert estimate.distinct_calls < estimate.calls_without_sharing == 216
+    assert estimate.cost_usd > 1
+    with pytest.raises(BudgetError, match="not started"):
+        refuse_over_budget(estimate, 1.0)
+    with pytest.raises(BudgetError, match="price is not known"):
+        refuse_over_budget(forecast(session(Spy()), {}, None), 1.0)
+
+
+def test_repeats_of_a_sampling_model_are_separate_calls(tmp_path):
+    spy = Spy()
+    spy.card = spy.card.model_copy(update={"deterministic": False})
+    execute(session(spy, contexts=("none",), repeats=3), RunFolder(tmp_path / "run"))
+    assert spy.asked == 36
+    steady = Spy()
+    execute(session(steady, contexts=("none",), repeats=3), RunFolder(tmp_path / "again"))
+    assert steady.asked == 12
+
+
+def test_a_split_that_is_not_there_is_refused():
+    with pytest.raises(ConfigError, match="has no split 'train'"):
+        evaluate(follows_posts, mirrored(), split="train")
+
+
+def test_nan_is_invalid_and_never_a_score():
+    found = evaluate(lambda question, answer: float("nan"), mirrored(), contexts=["none"])
+    assert contexts_of(found)["none"]["invalid_records"] == 36
+    assert contexts_of(found)["none"]["accuracy"]["value"] is None

@@ -1,0 +1,217 @@
+"""A run on disk: locks, torn lines, verification, comparison, history, replay."""
+
+import json
+
+import pytest
+
+from prbench import evaluate
+from prbench.errors import ContextError, ModelError, RunError
+from prbench.run import RunFolder, history, load_run, standings, verify, versus
+from prbench.run.store import cut_torn_line, write_whole
+from prbench.types import Record
+from small_suite import Spy, follows_posts, mirrored
+
+
+@pytest.fixture
+def run(tmp_path):
+    evaluate(
+        follows_posts, mirrored(), contexts=["none", "profile", "other", "oracle"], out=tmp_path / "run", by=["axis"]
+    )
+    return tmp_path / "run"
+
+
+def test_everything_in_a_run_folder_is_there(run):
+    names = {path.name for path in run.iterdir()} - {"run.lock"}
+    assert names == {
+        "baselines.jsonl",
+        "config.toml",
+        "dataset.json",
+        "pairs.jsonl",
+        "records.jsonl",
+        "records.parquet",
+        "result.json",
+        "run.json",
+    }
+
+
+def test_every_metric_has_value_low_high_and_n(run):
+    def metrics(node):
+        if isinstance(node, dict):
+            if "value" in node:
+                yield node
+            for child in node.values():
+                yield from metrics(child)
+
+    found = list(metrics(json.loads((run / "result.json").read_text())))
+    assert len(found) > 40
+    assert all({"value", "low", "high", "n"} <= set(metric) for metric in found)
+
+
+def test_verify_recomputes_every_value(run):
+    found = verify(run)
+    assert found.numbers > 200
+    assert found.mismatches == ()
+
+
+def test_verify_finds_a_changed_aggregate(run):
+    result = json.loads((run / "result.json").read_text())
+    result["result"]["contexts"]["profile"]["accuracy"]["low"] -= 0.01
+    (run / "result.json").write_text(json.dumps(result))
+    assert [item.place for item in verify(run).mismatches] == ["/result/contexts/profile/accuracy/low"]
+
+
+def test_verify_finds_a_changed_record(run):
+    text = (run / "records.jsonl").read_text()
+    assert '"margin":3.0' in text
+    (run / "records.jsonl").write_text(text.replace('"margin":3.0', '"margin":-3.0', 1))
+    assert "/result/contexts/profile/accuracy/value" in [item.place for item in verify(run).mismatches]
+
+
+def test_verify_finds_a_changed_baseline(run):
+    rows = [json.loads(line) for line in (run / "baselines.jsonl").read_text().splitlines()]
+    rows[0]["chosen_score"], rows[0]["rejected_score"] = rows[0]["rejected_score"], rows[0]["chosen_score"]
+    (run / "baselines.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert any(item.place.startswith("/baselines/random") for item in verify(run).mismatches)
+
+
+def test_verify_finds_a_removed_record(run):
+    lines = (run / "records.jsonl").read_text().splitlines(keepends=True)
+    (run / "records.jsonl").write_text("".join(lines[1:]))
+    assert verify(run).mismatches
+
+
+def test_a_second_writer_is_refused(run):
+    with RunFolder(run).open_for_writing(), pytest.raises(RunError, match="another process is writing"):
+        RunFolder(run).open_for_writing()
+
+
+def test_a_torn_last_line_is_dropped_and_the_rest_kept(run):
+    path = run / "records.jsonl"
+    whole = path.read_bytes()
+    path.write_bytes(whole + b'{"pair": "torn", "cont')
+    assert len(RunFolder(run).records()) == 108
+    cut_torn_line(path)
+    assert path.read_bytes() == whole
+    path.write_bytes(b"no newline at all")
+    cut_torn_line(path)
+    assert path.read_bytes() == b""
+
+
+def test_a_damaged_line_in_the_middle_is_named(run):
+    path = run / "records.jsonl"
+    path.write_text("not json\n" + path.read_text())
+    with pytest.raises(RunError, match="line 1 is damaged"):
+        RunFolder(run).records()
+
+
+def test_write_whole_leaves_the_old_file_on_failure(tmp_path):
+    target = tmp_path / "file.json"
+    write_whole(target, "old")
+    with pytest.raises(UnicodeEncodeError):
+        write_whole(target, "\ud800")
+    assert target.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["file.json"]
+
+
+def test_not_a_run_folder(tmp_path):
+    with pytest.raises(RunError, match="is not a run folder"):
+        verify(tmp_path)
+
+
+def test_compare_two_runs(run, tmp_path):
+    evaluate(lambda question, answer, posts: len(answer), mirrored(), contexts=["profile"], out=tmp_path / "blind")
+    found = versus(load_run(run), load_run(tmp_path / "blind"))
+    assert found.context == "profile"
+    assert (found.accuracy_one, found.accuracy_two) == (1.0, 0.5)
+    assert found.comparison.difference.value == 0.5
+    assert len(found.won) == 18
+    assert found.lost == ()
+    assert found.comparison.mcnemar_p == pytest.approx(2 * 0.5**18)
+    back = versus(load_run(tmp_path / "blind"), load_run(run))
+    assert back.comparison.difference.value == -0.5
+
+
+def test_compare_needs_something_in_common(run, tmp_path):
+    evaluate(follows_posts, [p.model_copy(update={"id": f"x{p.id}"}) for p in mirrored()], out=tmp_path / "other")
+    with pytest.raises(RunError, match="no pair in common"):
+        versus(load_run(run), load_run(tmp_path / "other"))
+    with pytest.raises(RunError, match="has no context 'plan'"):
+        versus(load_run(run), load_run(run), "plan")
+
+
+def test_standings_put_equal_models_into_one_group(run, tmp_path):
+    evaluate(follows_posts, mirrored(), contexts=["profile"], out=tmp_path / "same")
+    evaluate(lambda question, answer, posts: 0.0, mirrored(), contexts=["profile"], out=tmp_path / "ties")
+    places = {
+        place.name: place
+        for place in standings([load_run(run), load_run(tmp_path / "same"), load_run(tmp_path / "ties")], "profile")
+    }
+    assert places["run"].letters == places["same"].letters
+
+
+def weaker(question, answer, posts):
+    return follows_posts(question, answer, posts) if "tea" in question else -follows_posts(question, answer, posts)
+
+
+def test_history_flags_a_regression_that_the_paired_test_carries(tmp_path):
+    pairs = mirrored(couples=12, questions=12)
+    evaluate(follows_posts, pairs, contexts=["profile"], out=tmp_path / "good")
+    evaluate(follows_posts, pairs, contexts=["profile"], out=tmp_path / "same")
+    evaluate(weaker, pairs, contexts=["profile"], out=tmp_path / "bad")
+    moments = history([load_run(tmp_path / name) for name in ("good", "same", "bad")])
+    assert [moment.regressed for moment in moments] == [False, False, True]
+    assert moments[1].p == 1.0
+    assert moments[2].change.comparison.difference.value < 0
+
+
+def test_stored_scores_replay_a_run(run, tmp_path):
+    again = evaluate(f"stored:{run / 'records.jsonl'}", mirrored(), contexts=["none", "profile"])
+    assert again.result["result"]["contexts"]["profile"]["accuracy"]["value"] == 1.0
+    with pytest.raises(ContextError, match="no scores for context 'plan'"):
+        evaluate(f"stored:{run / 'records.jsonl'}", mirrored(), contexts=["plan"])
+
+
+def test_stored_scores_by_id(tmp_path):
+    pairs = mirrored(couples=1, questions=2)
+    path = tmp_path / "scores.csv"
+    path.write_text(
+        "id,chosen_score,rejected_score\n" + "".join(f"{pair.id},{i},1\n" for i, pair in enumerate(pairs[:3]))
+    )
+    found = evaluate(f"stored:{path}", pairs, contexts=["profile"])
+    profile = found.result["result"]["contexts"]["profile"]
+    assert profile["accuracy"]["value"] == 0.5  # lost, tie, won
+    assert profile["reasons"] == {"not in scores.csv": 1}
+    with pytest.raises(ContextError, match="can stand for one only"):
+        evaluate(f"stored:{path}", pairs, contexts=["none", "profile"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"chosen_score": 1, "rejected_score": 2}\n', "no pair id"),
+        ('{"id": "1", "chosen": 1}\n', "neither chosen_score"),
+        ('{"id": "1", "chosen_score": "x", "rejected_score": 2}\n', "'x' is not a number"),
+        ('{"id": "1", "verdict": "A"}\n', "verdict is 'A'"),
+        ('{"id": "1", "verdict": "tie"}\n{"id": "1", "verdict": "tie"}\n', "a second row"),
+        ("nonsense\n", "line 1"),
+        ("[1]\n", "not an object"),
+    ],
+)
+def test_bad_stored_files_name_the_line(tmp_path, text, message):
+    path = tmp_path / "scores.jsonl"
+    path.write_text(text)
+    with pytest.raises(ModelError, match=message):
+        evaluate(f"stored:{path}", mirrored(), contexts=["profile"])
+
+
+def test_records_round_trip_through_json():
+    record = Record(pair="1", context="none", order="chosen-second", status="ok", verdict="second", margin=0.5)
+    assert Record.model_validate_json(record.model_dump_json(exclude_defaults=True)) == record
+    assert record.credit == 1.0
+
+
+def test_a_run_of_one_spy_is_the_same_whatever_the_order_of_pairs(tmp_path):
+    pairs = mirrored()
+    one = evaluate(Spy(), pairs, contexts=["profile"])
+    two = evaluate(Spy(), list(reversed(pairs)), contexts=["profile"])
+    assert one.result["result"]["contexts"] == two.result["result"]["contexts"]
