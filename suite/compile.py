@@ -83,7 +83,9 @@ def opposite(axes: Toml, axis: str, pole: str) -> str:
 
 def mirror(sources: Sources) -> Iterator[Pair]:
     """The mirrored pairs, couple by couple."""
-    couples = sorted({name[:-1] for name in sources.personas if {name[:-1] + half for half in "ab"} <= set(sources.personas)})
+    couples = sorted(
+        {name[:-1] for name in sources.personas if {name[:-1] + half for half in "ab"} <= set(sources.personas)}
+    )
     for couple, question in itertools.product(couples, sources.questions.values()):
         halves = [sources.personas[couple + half] for half in "ab"]
         split = split_of(halves[0]["split"], question["split"])

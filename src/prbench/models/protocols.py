@@ -8,7 +8,7 @@ once. An outcome that is a failure is yielded like any other; a backend raises o
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from pydantic import Field
+from pydantic import Field, field_serializer
 
 from prbench.config import Price
 from prbench.types import AnswerView, Channel, Frozen, Outcome, PairView, Prompt
@@ -29,6 +29,10 @@ class ModelCard(Frozen):
     reusable: bool = True
     """Whether calls may be taken from the cache in a later run; False for code we cannot pin."""
     price: Price | None = None
+
+    @field_serializer("reads")
+    def _in_order(self, reads: frozenset[Channel]) -> list[str]:
+        return sorted(reads)  # a set has no order, and two records of one model must be equal
 
 
 class Rater(Protocol):

@@ -57,13 +57,14 @@ def _terminal(table: Table) -> str:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    shown = RichTable(title=Text(table.title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
     for number, column in enumerate(table.columns):
         shown.add_column(column, justify="right" if number >= table.first_numeric else "left")
     for row in table.rows:
         shown.add_row(*map(Text, row))
     output = io.StringIO()
     console = Console(file=output, width=_width(table), force_terminal=False, color_system=None)
+    console.print(Text(table.title), soft_wrap=True)
     console.print(shown)
     for note in table.notes:
         console.print(Text(note), soft_wrap=True)

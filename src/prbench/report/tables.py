@@ -23,7 +23,8 @@ def run_tables(result: Json) -> list[Table]:
     tables = [_ranking(found, baselines)]
     if effects := _effects(found):
         tables.append(effects)
-    tables += [table for table in (_categories(found, baselines), *_by(found, baselines)) if table.rows]
+    tables.append(_checks(found))
+    tables += [table for table in (_categories(found), *_by(found)) if table.rows]
     return tables
 
 
@@ -88,21 +89,59 @@ def _notes(found: Json) -> list[str]:
     notes = [
         "In percent; ties count ½. Lines that share a group letter cannot be told apart (Holm-corrected, clustered)."
     ]
+    contexts: Json = found["contexts"]
+    untested = [
+        name for name, context in contexts.items() if context.get("coverage", {}).get("covered", {}).get("n") == 0
+    ]
+    if untested:
+        notes.append("No user has the 10 pairs that a test of coverage needs.")
     dropped = found["usage"]["posts_dropped"]
     if dropped["value"]:
         notes.append(f"{percent(dropped['value'])} % of posts did not fit the model's window and were left out.")
-    for name, context in found["contexts"].items():
+    for name, context in contexts.items():
         if context["bounds"] and context["without_verdict"]["value"]:
             low, high = context["bounds"]["low"], context["bounds"]["high"]
             notes.append(f"{name}: with every missing verdict wrong or right, {percent(low)} to {percent(high)}.")
-        if not context.get("coverage", {}).get("covered", {}).get("n", 1):
-            notes.append(f"{name}: no user has the 10 pairs that a test of coverage needs.")
-        if position := context.get("position"):
-            notes.append(
-                f"{name}: verdict flips with the order {interval(position['flip_rate'])}, "
-                f"first position preferred {interval(position['first_preferred'])}."
-            )
-    return [*notes, *(f"warning: {warning}" for warning in found["warnings"])]
+    return [*notes, *_cost(found), *(f"warning: {warning}" for warning in found["warnings"])]
+
+
+def _cost(found: Json) -> list[str]:
+    usage, timing = found["usage"], found.get("timing", {})
+    parts = [f"{usage['distinct_calls']:,} calls in place of {usage['calls_without_sharing']:,}"]
+    if usage["tokens_in"]:
+        parts.append(f"{usage['tokens_in'] + usage['tokens_out']:,} tokens")
+    if timing.get("tokens_per_s"):
+        parts.append(f"{timing['tokens_per_s']:,.0f} tokens/s")
+    if timing.get("latency_ms_p50"):
+        p50, p95 = timing["latency_ms_p50"]["value"], timing["latency_ms_p95"]["value"]
+        parts.append(f"{p50:,.0f} ms a record (p95 {p95:,.0f})")
+    if usage["cost_usd"]:
+        parts.append(f"${usage['cost_usd']:.4f}")
+    return [" · ".join(parts)]
+
+
+def _checks(found: Json) -> Table:
+    """What else a verdict goes with: order, length, confidence."""
+    rows = []
+    for name, context in found["contexts"].items():
+        position, length = context.get("position", {}), context["length"] or {}
+        calibration = context.get("calibration", {})
+        coverage = context.get("coverage", {})
+        rows.append(
+            [
+                name,
+                percent(context["ties"]["value"]),
+                interval(position.get("flip_rate")),
+                interval(position.get("first_preferred")),
+                interval(length.get("longer_wins")),
+                interval(calibration.get("ece")),
+                interval(coverage.get("above_half")),
+                interval(coverage.get("worst_decile")),
+            ]
+        )
+    columns = ["context", "ties", "flips", "first wins", "longer wins", "ECE", "users above ½", "worst decile"]
+    notes = ["flips: verdicts that change with the order; first, longer: how often that answer wins, 50 is fair."]
+    return Table("Checks", columns, rows, notes)
 
 
 def _effects(found: Json) -> Table | None:
@@ -122,12 +161,12 @@ def _relation(relation: str) -> str:
     return {"silent": "is silent", "mixed": "agrees in part"}.get(relation, relation)
 
 
-def _categories(found: Json, baselines: Json) -> Table:
+def _categories(found: Json) -> Table:
     groups = {name: context["categories"] for name, context in found["contexts"].items()}
     return _grouped("By category", "category", groups)
 
 
-def _by(found: Json, baselines: Json) -> list[Table]:
+def _by(found: Json) -> list[Table]:
     tags = {tag for context in found["contexts"].values() for tag in context["by"]}
     return [
         _grouped(f"By {tag}", tag, {name: context["by"][tag] for name, context in found["contexts"].items()})
@@ -143,7 +182,7 @@ def _grouped(title: str, label: str, groups: Mapping[str, Json]) -> Table:
     notes = []
     for context, found in groups.items():
         scored = {name: metric["value"] for name, metric in found.items() if metric["value"] is not None}
-        if len(scored) > 1:
+        if len(set(scored.values())) > 1:
             worst = min(scored, key=lambda name: scored[name])
             notes.append(f"worst under {context}: {worst} ({percent(scored[worst])})")
     return Table(title, [label, *groups], rows, notes)
