@@ -13,9 +13,7 @@ DOMAINS = list(DESIGN["questions"])
 ANNOUNCEMENTS = re.compile(
     r"\bI (?:always |really |generally |much )?(?:prefer|value)\b|\bI(?:'m| am) (?:a|an) \w+ person\b", re.IGNORECASE
 )
-NAMES = re.compile(
-    r"\b(" + "|".join(["matter-of-fact", "brevity", "liberty", "common good", "boldness", "candour"]) + r")\b", re.I
-)
+NAMES = re.compile(r"\b(?:matter-of-fact|brevity|liberty|common good|boldness|candour)\b", re.IGNORECASE)
 
 
 def words(text: str) -> int:

@@ -1,7 +1,7 @@
-"""Compile the suite's sources into the Parquet files that ship in the wheel: `python suite/compile.py` (or `make suite`).
+"""Compile the suite's sources into the Parquet files that ship in the wheel: `make suite`.
 
-Deterministic: the same sources give the same bytes. Pairs come out balanced by construction: whatever one half of a couple
-is given to choose, the other half is given too, with the opposite label.
+Deterministic: the same sources give the same bytes. Pairs come out balanced by construction: whatever one half of a
+couple is given to choose, the other half is given too, with the opposite label.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Tables as golden files: what is printed is part of the interface. `UPDATE_GOLDEN=1 pytest tests/report` renews them."""
+"""Tables as golden files: what is printed is part of the interface. UPDATE_GOLDEN=1 renews them."""
 
 import csv
 import io
