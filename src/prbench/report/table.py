@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import shutil
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -72,6 +74,12 @@ def _terminal(table: Table) -> str:
 
 
 def _width(table: Table) -> int:
+    """As wide as the table needs; on a terminal no wider than that, so that cells fold and lines do not."""
+    needed = _needed_width(table)
+    return min(needed, shutil.get_terminal_size().columns) if sys.stdout.isatty() else needed
+
+
+def _needed_width(table: Table) -> int:
     cells = [max(map(len, column)) for column in zip(table.columns, *table.rows, strict=True)]
     return max(sum(cells) + 3 * len(cells), len(table.title) + 2, 40)
 
