@@ -44,14 +44,8 @@ class Aspect(Frozen):
     """Why it matters to this user."""
 
 
-class Pair(Frozen):
-    """Two answers to one user's question; the user's own rubric says which is chosen.
-
-    Example:
-        >>> pair = Pair(id="1", user="ann", question="Tea?", chosen="Green.", rejected="Black.")
-        >>> pair.profile
-        ()
-    """
+class Question(Frozen):
+    """What one user asks, with the hidden standard that an answer will be held to: what a builder starts from."""
 
     id: Text
     user: Text
@@ -62,31 +56,29 @@ class Pair(Frozen):
     rubric_aspects: tuple[Aspect, ...] = ()
     """The scoring standard. Hidden from every model but under `oracle`."""
     category: str = ""
-    chosen: Text
-    rejected: Text
     tags: Mapping[str, str] = Field(default_factory=dict)
     """Free labels. Known ones: `split`; `axis` and `pole` (what decides the pair and what this user wants there, joined
     by `+` where there are several); `mirror` (shared by the two pairs that meet the same answers with opposite labels);
     `couple` (shared by the two users who are each other's opposite)."""
+
+
+class Pair(Question):
+    """Two answers to one user's question; the user's own rubric says which is chosen.
+
+    Example:
+        >>> pair = Pair(id="1", user="ann", question="Tea?", chosen="Green.", rejected="Black.")
+        >>> pair.profile
+        ()
+    """
+
+    chosen: Text
+    rejected: Text
 
     @model_validator(mode="after")
     def _answers_differ(self) -> Self:
         if self.chosen == self.rejected:
             raise ValueError("chosen and rejected are the same text")
         return self
-
-
-class Question(Frozen):
-    """A user's question with its standard but no answers: what a builder starts from."""
-
-    id: Text
-    user: Text
-    question: Text
-    profile: tuple[Post, ...] = ()
-    narrative: str = ""
-    rubric_aspects: tuple[Aspect, ...] = ()
-    category: str = ""
-    tags: Mapping[str, str] = Field(default_factory=dict)
 
 
 class Channel(StrEnum):
