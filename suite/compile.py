@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from prbench.data import write_pairs
+from prbench.data.compact import write_compact
 from prbench.types import Aspect, Pair, Post
 
 HERE = Path(__file__).parent
@@ -174,7 +174,7 @@ def main() -> int:
     out.mkdir(parents=True, exist_ok=True)
     sources = read()
     for name, pairs in (("mirror", list(mirror(sources))), ("generic", list(generic(sources)))):
-        write_pairs(pairs, out / f"{name}.parquet")
+        write_compact(pairs, out / f"{name}.parquet")
         size = (out / f"{name}.parquet").stat().st_size / 1e6
         print(f"{name}: {len(pairs):,} pairs, {len({p.user for p in pairs})} users, {size:.1f} MB", file=sys.stderr)
     return 0

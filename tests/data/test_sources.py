@@ -10,8 +10,9 @@ import pytest
 
 from prbench._version import __version__
 from prbench.data import load_pairs, load_questions, registry, suites, write_pairs
+from prbench.data.compact import read_compact, write_compact
 from prbench.errors import DataError
-from prbench.types import Pair
+from prbench.types import Pair, Post
 
 
 def pair(name, **tags):
@@ -133,7 +134,7 @@ def test_an_embedded_suite_exists_when_its_file_does(tmp_path, monkeypatch):
     assert "starter" not in [suite.name for suite in suites()]
     assert "neither a suite nor a file" in fails("starter").message
     write_pairs([pair("1", split="train"), pair("2")], tmp_path / "starter.jsonl")
-    write_pairs([pair("3")], tmp_path / "mirror.parquet")
+    write_compact([pair("3")], tmp_path / "mirror.parquet")
     assert [suite.name for suite in suites()][:2] == ["mirror", "starter"]
     suite = load_pairs("starter")
     assert suite.record.splits == {"test": 1, "train": 1}
@@ -175,3 +176,14 @@ def test_ten_thousand_pairs_share_fifty_profiles(tmp_path):
     suite = load_pairs(path)
     assert len(suite) == 10_000
     assert len({id(item.profile) for item in suite}) == 50
+
+
+def test_the_compact_layout_round_trips_and_shares_profiles(tmp_path):
+    posts = (Post(id="p", text="I bake."),)
+    pairs = [pair(name, axis=name).model_copy(update={"profile": posts}) for name in ("1", "2")]
+    write_compact(pairs, tmp_path / "one.parquet")
+    write_compact(pairs, tmp_path / "two.parquet")
+    found = read_compact(tmp_path / "one.parquet")
+    assert found == pairs
+    assert found[0].profile is found[1].profile
+    assert (tmp_path / "one.parquet").read_bytes() == (tmp_path / "two.parquet").read_bytes()

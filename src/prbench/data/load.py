@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from prbench._version import __version__
+from prbench.data.compact import read_compact
 from prbench.data.layout import RowReader
 from prbench.data.registry import Kind, Published, embedded, published, suites
 from prbench.data.rows import MAX_LINE_BYTES, Row, read_rows, stem_of
@@ -68,6 +69,10 @@ def load_pairs(
         ('Tea?', {'question': 'prompt'}, {'test': 1})
         >>> folder.cleanup()
     """
+    if isinstance(source, str) and embedded().get(source, Path()).suffix == ".parquet":
+        _refuse_revision(revision, source)
+        pairs = _select(read_compact(embedded()[source]), split, source)
+        return Suite.of(pairs, name=source, source="embedded", revision=__version__)
     found = _resolve(source, split, revision, max_line_bytes)
     if found.kind == "questions":
         raise DataError(

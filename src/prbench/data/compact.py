@@ -1,0 +1,77 @@
+"""The layout in which suites ship with the package: each distinct text once, so that ten thousand pairs load at once.
+
+Every column is a dictionary-encoded string; profile, aspects and tags are JSON. Fifty profiles behind ten thousand
+pairs are parsed fifty times, and their pairs share them. For data to hand on, `write_pairs` has the paper's own layout.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from prbench.types import Aspect, Pair, Post
+
+_COLUMNS = (
+    "id",
+    "user",
+    "question",
+    "profile",
+    "narrative",
+    "rubric_aspects",
+    "category",
+    "tags",
+    "chosen",
+    "rejected",
+)
+
+
+def write_compact(pairs: Iterable[Pair], path: Path) -> None:
+    """Write pairs as one Parquet file; the same pairs give the same bytes."""
+    import pyarrow as arrow
+    import pyarrow.parquet as parquet
+
+    rows = [_row(pair) for pair in pairs]
+    columns = {name: arrow.array([row[name] for row in rows]).dictionary_encode() for name in _COLUMNS}
+    partial = path.with_suffix(".partial")
+    parquet.write_table(
+        arrow.table(columns),
+        partial,
+        compression="zstd",
+        compression_level=19,
+        row_group_size=max(len(rows), 1),
+        dictionary_pagesize_limit=2**28,
+        store_schema=True,
+    )
+    partial.replace(path)
+
+
+def read_compact(path: Path) -> list[Pair]:
+    """Read what `write_compact` wrote; equal profiles, aspects and tags become one object."""
+    import pyarrow.parquet as parquet
+
+    table = parquet.read_table(path, read_dictionary=list(_COLUMNS)).combine_chunks()
+    decoders: dict[str, Callable[[str], Any]] = {"profile": _posts, "rubric_aspects": _aspects, "tags": json.loads}
+    columns = [_decoded(table.column(name), decoders.get(name, str)) for name in _COLUMNS]
+    # The file was written from pairs that had been checked; checking again would also copy every profile.
+    return [Pair.model_construct(**dict(zip(_COLUMNS, row, strict=True))) for row in zip(*columns, strict=True)]
+
+
+def _row(pair: Pair) -> dict[str, str]:
+    row: dict[str, Any] = pair.model_dump(mode="json")
+    for name in ("profile", "rubric_aspects", "tags"):
+        row[name] = json.dumps(row[name], ensure_ascii=False, sort_keys=True)
+    return row
+
+
+def _decoded(column: Any, decode: Callable[[str], Any]) -> Sequence[Any]:
+    chunk = column.chunk(0)
+    distinct = [decode(text) for text in chunk.dictionary.to_pylist()]
+    return [distinct[index] for index in chunk.indices.to_pylist()]
+
+
+def _posts(text: str) -> tuple[Post, ...]:
+    return tuple(Post(**post) for post in json.loads(text))
+
+
+def _aspects(text: str) -> tuple[Aspect, ...]:
+    return tuple(Aspect(**aspect) for aspect in json.loads(text))
