@@ -57,14 +57,14 @@ def sheet(name: str, pairs: Sequence[Pair], rng: random.Random) -> tuple[str, di
     return "\n".join(lines), key
 
 
-def write_sheets(folder: Path, seed: int, per_person: int) -> None:
+def write_sheets(folder: Path, seed: int, per_person: int, couples: Sequence[str]) -> None:
     """Write all sheets and the key."""
     rng = random.Random(seed)
     suite = load_pairs("mirror", split="test")
     key: dict[str, dict[str, str]] = {}
     folder.mkdir(parents=True, exist_ok=True)
-    people = suite.by_user()
-    names = rng.sample([f"P{number:02d}" for number in range(1, len(people) + 1)], len(people))
+    people = {user: pairs for user, pairs in suite.by_user().items() if not couples or user[:-1] in couples}
+    names = rng.sample([f"P{seed}{number:02d}" for number in range(1, len(people) + 1)], len(people))
     for name, (user, pairs) in zip(names, sorted(people.items()), strict=True):
         text, part = sheet(name, sample(pairs, per_person, rng), rng)
         (folder / f"{name}.md").write_text(text, encoding="utf-8")
@@ -114,13 +114,14 @@ def main() -> int:
     sheets = commands.add_parser("sheets")
     sheets.add_argument("folder", type=Path)
     sheets.add_argument("--seed", type=int, default=1)
+    sheets.add_argument("--couples", nargs="*", default=[], help="only these couples; default all of the test split")
     sheets.add_argument("--per-person", type=int, default=PER_PERSON)
     scoring = commands.add_parser("score")
     scoring.add_argument("key", type=Path)
     scoring.add_argument("readings", type=Path, nargs="+")
     arguments = parser.parse_args()
     if arguments.command == "sheets":
-        write_sheets(arguments.folder, arguments.seed, arguments.per_person)
+        write_sheets(arguments.folder, arguments.seed, arguments.per_person, arguments.couples)
     else:
         score(arguments.key, arguments.readings)
     return 0
