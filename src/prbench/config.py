@@ -7,12 +7,13 @@ a faster machine, more concurrency or a new `--by` do not start another one.
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationError
 
+from prbench.errors import ConfigError
 from prbench.types import Context, Frozen
 
 CACHE_VARIABLE = "PRBENCH_CACHE"
@@ -59,9 +60,12 @@ class RunConfig(Frozen):
     """A run, resolved: what was evaluated, on what, how."""
 
     suite: str
-    split: str | None = "test"
+    split: str | None = None
+    """Part of the suite; None for all of it."""
     model: str
     contexts: tuple[str, ...] = ("none", "profile", "other")
+    ranker: str = "bm25"
+    """Chooses posts for `retrieved@K` and where not all fit: `bm25`, or the address of an encoder (`embed:…`)."""
     planner: str | None = None
     """Address of the model that writes plans; None: the evaluated model itself."""
     orders: Literal["both", "first"] = "both"
@@ -79,10 +83,24 @@ class RunConfig(Frozen):
     resamples: int = Field(default=2000, ge=100)
     options: ModelOptions = ModelOptions()
 
-    @field_validator("contexts")
     @classmethod
-    def _known_contexts(cls, contexts: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(str(Context.parse(context)) for context in contexts))
+    def of(cls, *, contexts: str | Iterable[str] = ("none", "profile", "other"), **settings: Any) -> "RunConfig":
+        """Make a configuration of what a user typed; what does not fit is said in the user's words.
+
+        Example:
+            >>> RunConfig.of(suite="s", model="longer", contexts="none,profile").contexts
+            ('none', 'profile')
+        """
+        names = contexts.split(",") if isinstance(contexts, str) else contexts
+        known = tuple(dict.fromkeys(str(Context.parse(name)) for name in names))
+        if not known:
+            raise ConfigError("no context was given", hint="for example none,profile,other")
+        try:
+            return cls.model_validate({**settings, "contexts": known})
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"]))
+            raise ConfigError(f"{place} is {first['input']!r}: {first['msg']}") from error
 
     def identity(self) -> dict[str, Any]:
         """What can change an answer, as JSON values."""

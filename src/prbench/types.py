@@ -252,6 +252,19 @@ class Outcome(Frozen):
 Order = Literal["rated", "chosen-first", "chosen-second"]
 
 
+class CallUse(Frozen):
+    """One model call behind a record. Records may share a call; what it took counts once."""
+
+    key: str
+    """Content hash over who was asked and what."""
+    tokens_in: int = 0
+    tokens_out: int = 0
+    latency_ms: float = 0.0
+    cost_usd: float = 0.0
+    cached: bool = False
+    """Whether the answer was there already from an earlier run, so that nothing was spent on it in this one."""
+
+
 class Record(Frozen):
     """One line of `records.jsonl`: what a model made of one pair, in one context, order and repeat."""
 
@@ -275,17 +288,18 @@ class Record(Frozen):
     dropped: tuple[str, ...] = ()
     """Ids of posts left out because they did not fit."""
     raw: tuple[str, ...] = ()
-    tokens_in: int = 0
-    tokens_out: int = 0
-    latency_ms: float = 0.0
-    cost_usd: float = 0.0
-    calls: tuple[str, ...] = ()
-    """Keys of the model calls behind this record; equal rendered inputs share one call."""
+    calls: tuple[CallUse, ...] = ()
+    """The model calls behind this record; equal rendered inputs share one."""
 
     @property
     def slot(self) -> tuple[str, str, str, int]:
         """The place this record fills; a later record for the same slot replaces an earlier one."""
         return (self.pair, self.context, self.order, self.repeat)
+
+    @property
+    def latency_ms(self) -> float:
+        """Time of all calls behind this record."""
+        return sum(call.latency_ms for call in self.calls)
 
     @property
     def credit(self) -> float | None:

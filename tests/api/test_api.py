@@ -137,13 +137,13 @@ def test_a_scale_of_other_weights_is_refused(tmp_path):
     address = f"hf:{tiny_models.save_reward_model(tmp_path / 'model')}"
     calibrate(address, mirrored(), split="test")
     saved = (tmp_path / "model" / FILE).read_text()
-    (tmp_path / "model" / FILE).write_text(saved.replace('"revision": "', '"revision": "other'))
+    (tmp_path / "model" / FILE).write_text(saved.replace('"identity": "', '"identity": "other'))
     with pytest.raises(ModelError, match="has changed since it was calibrated"):
         evaluate_personalized_reward("Get the red tea.", PROFILE, 0.8, model=address)
 
 
 def test_rewards_refuse_what_gives_none():
-    scale = Scale(model="x", revision="", mean=0.0, spread=1.0, n=4, suite="")
+    scale = Scale(model="x", identity="", mean=0.0, spread=1.0, n=4, suite="")
     with pytest.raises(ConfigError, match="human_preference_score is 7"):
         evaluate_personalized_reward("x", PROFILE, 7, model=Spy(), scale=scale)
     with pytest.raises(ModelError, match="compares answers"):

@@ -45,10 +45,11 @@ def test_the_tables_of_a_run(found, format):
     check(f"run.{format}.txt", render(run_tables(found.result), format))
 
 
-def test_comparison_and_history(tmp_path):
+def test_comparison_and_history(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     evaluate(wrap(biased, "py:golden:biased"), mirrored(), contexts=["profile"], out=tmp_path / "biased")
     evaluate(wrap(follows_posts, "py:golden:follows"), mirrored(), contexts=["profile"], out=tmp_path / "follows")
-    runs = [load_run(tmp_path / name) for name in ("follows", "biased")]
+    runs = [load_run(name) for name in ("follows", "biased")]
     tables = [
         versus_table(versus(*runs)),
         flips_table(versus(*runs), 3),

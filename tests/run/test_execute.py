@@ -1,6 +1,7 @@
 """What a run does: share calls, resume, keep the mirror guarantee, show both orders, and stop at a budget."""
 
 import hashlib
+import math
 
 import pytest
 from hypothesis import given, settings
@@ -9,10 +10,12 @@ from hypothesis import strategies as st
 from prbench import evaluate
 from prbench.config import Price, RunConfig
 from prbench.data import Suite
-from prbench.errors import BudgetError, ConfigError, ContextError, RunError
+from prbench.errors import BudgetError, ConfigError, ContextError, ModelError, RunError
+from prbench.models import ModelCard
 from prbench.models.python import wrap
-from prbench.run import CallCache, RunFolder, Session, execute, forecast, refuse_over_budget
-from prbench.types import Outcome
+from prbench.run import CallCache, RunFolder, Session, execute, forecast, refuse_over_budget, verify
+from prbench.run.calls import call_key
+from prbench.types import Message, Outcome, Prompt
 from small_suite import Spy, SpyComparer, follows_posts, likes_first, mirrored
 
 OWN, NONE = "profile", "none"
@@ -92,8 +95,186 @@ def test_d6_both_orders_are_asked_and_position_bias_is_measured():
 
 
 def test_log_odds_are_averaged_over_both_orders_before_deciding():
-    leaning = contexts_of(evaluate(SpyComparer(lean=2.0), mirrored(), contexts=["profile"]))["profile"]
+    leaning = contexts_of(evaluate(SpyComparer(lean=5.0), mirrored(), contexts=["profile"]))["profile"]
+    assert leaning["position"]["flip_rate"]["value"] == 1.0  # each verdict alone follows the position
     assert leaning["accuracy"]["value"] == 1.0
+    assert leaning["strict_accuracy"]["value"] == 0.0
+
+
+def test_one_order_says_nothing_of_the_label():
+    found = evaluate(likes_first, mirrored(couples=6, questions=12), contexts=["profile"], both_orders=False)
+    profile = contexts_of(found)["profile"]
+    assert profile["accuracy"]["value"] == 0.5
+    assert {record.order for record in found.records} == {"chosen-first", "chosen-second"}
+    assert len(found.records) == 144
+    assert any("one order only" in warning for warning in found.result["result"]["warnings"])
+
+
+def test_the_order_of_asking_says_nothing_of_the_label():
+    class Alternating(Spy):
+        def rate(self, views):
+            for index, _ in enumerate(views):
+                yield index, Outcome.scored(1 - index % 2)
+
+    found = evaluate(Alternating(), mirrored(couples=6, questions=12), contexts=["profile"])
+    assert 0.3 < contexts_of(found)["profile"]["accuracy"]["value"] < 0.7
+
+
+def test_call_keys_tell_models_prompts_and_samples_apart():
+    prompt = Prompt((Message("user", "hello"),))
+    card = ModelCard(address="m", revision="1", parameters={"t": 0})
+    keys = {
+        call_key(card, prompt),
+        call_key(card.model_copy(update={"revision": "2"}), prompt),
+        call_key(card.model_copy(update={"address": "n"}), prompt),
+        call_key(card.model_copy(update={"parameters": {"t": 1}}), prompt),
+        call_key(card, Prompt((Message("system", "hello"),))),
+        call_key(card.model_copy(update={"deterministic": False}), prompt, 1),
+    }
+    assert len(keys) == 6
+    assert call_key(card, prompt, 0) == call_key(card, prompt, 1)
+
+
+def test_failures_are_never_cached():
+    cache = CallCache()
+    cache.keep("bad", Outcome.failed("lost"))
+    cache.keep("good", Outcome.scored(1.0))
+    assert set(cache.find(["bad", "good"])) == {"good"}
+    cache.close()
+
+
+def test_invalid_answers_are_not_asked_again(tmp_path):
+    class Mute(Spy):
+        def rate(self, views):
+            for index, _ in super().rate(views):
+                yield index, Outcome.invalid("nothing to say")
+
+    first = Mute()
+    execute(session(first, contexts=("none",)), RunFolder(tmp_path / "run"))
+    again = Mute()
+    execute(session(again, contexts=("none",)), RunFolder(tmp_path / "run"))
+    assert (first.asked, again.asked) == (12, 0)
+
+
+def test_a_resumed_run_costs_what_an_uninterrupted_one_does(tmp_path):
+    class Priced(Flaky):
+        def rate(self, views):
+            for index, outcome in super().rate(views):
+                bad = outcome.status == "failed"
+                yield index, outcome if bad else outcome.model_copy(update={"cost_usd": 1.0})
+
+    execute(session(Priced(True), contexts=("none",)), RunFolder(tmp_path / "run"))
+    resumed = execute(session(Priced(False), contexts=("none",)), RunFolder(tmp_path / "run"))
+    whole = execute(session(Priced(False), contexts=("none",)), RunFolder(tmp_path / "whole"))
+    assert resumed.result["result"]["usage"] == whole.result["result"]["usage"]
+    assert whole.result["result"]["usage"]["cost_usd"] == 12.0
+
+
+def test_fresh_asks_anew_and_keeps_the_old_records_aside(tmp_path):
+    execute(session(Spy()), RunFolder(tmp_path / "run"))
+    spy = Spy()
+    execute(session(spy), RunFolder(tmp_path / "run"), fresh=True)
+    assert spy.asked > 0
+    assert len(list((tmp_path / "run").glob("records.*Z.jsonl"))) == 1
+
+
+def test_a_changed_function_is_another_run():
+    def make(sign):
+        return lambda question, answer, posts: sign * len(answer)
+
+    one, two = wrap(make(1)), wrap(make(-1))
+    assert one.card.revision != two.card.revision
+
+
+def test_calibration_is_measured_of_log_odds_only():
+    plain = contexts_of(evaluate(Spy(), mirrored(), contexts=["profile"]))["profile"]
+    assert "calibration" not in plain
+    spy = Spy()
+    spy.card = spy.card.model_copy(update={"units": "log-odds"})
+    measured = contexts_of(evaluate(spy, mirrored(), contexts=["profile"]))["profile"]["calibration"]
+    chance = 1 / (1 + math.exp(-3))  # the chosen answer scores three more: one word in each of three posts
+    assert measured["brier"]["value"] == pytest.approx((1 - chance) ** 2)
+
+
+def test_headroom_is_the_gain_as_a_share_of_what_the_rubric_gives():
+    class Half(Spy):
+        """Right under the rubric, right about half the topics with the profile, ties without."""
+
+        def rate(self, views):
+            for index, view in enumerate(views):
+                colour = "red" if "red" in view.answer else "blue"
+                shown = " ".join([*(post.text for post in view.posts), *view.plan])
+                knows = view.plan or any(topic in view.question for topic in ("tea", "boots", "bread"))
+                yield index, Outcome.scored(float(shown.count(colour)) if knows else 0.0)
+
+    found = evaluate(Half(), mirrored(), contexts=["none", "profile", "oracle"])
+    assert contexts_of(found)["oracle"]["accuracy"]["value"] == 1.0
+    assert contexts_of(found)["profile"]["accuracy"]["value"] == 0.75
+    headroom = found.result["result"]["effects"]["headroom_closed"]
+    assert headroom["value"] == pytest.approx(0.5)
+    assert headroom["leaks"]
+
+
+def test_other_users_come_from_the_same_split_of_the_whole_suite():
+    pairs = [*mirrored(couples=2), *[_moved(pair) for pair in mirrored(couples=2)]]
+    found = evaluate(Spy(), pairs, contexts=["other"], split="test", limit=2)
+    everybody = evaluate(Spy(), pairs, contexts=["other"], split="test")
+    shown = {record.pair: record.shown_user for record in everybody.records}
+    assert all(user.startswith("u") for user in shown.values())
+    assert all(record.shown_user == shown[record.pair] for record in found.records)
+
+
+def _moved(pair):
+    tags = {**pair.tags, "split": "train", "mirror": f"t{pair.tags['mirror']}", "couple": f"t{pair.tags['couple']}"}
+    return pair.model_copy(update={"id": f"t{pair.id}", "user": f"t{pair.user}", "tags": tags})
+
+
+def test_a_model_that_forgets_an_answer_has_a_failed_record():
+    class Forgetful(Spy):
+        def rate(self, views):
+            for index, outcome in super().rate(views):
+                if "tea" not in views[index].question:
+                    yield index, outcome
+
+    profile = contexts_of(evaluate(Forgetful(), mirrored(), contexts=["profile"]))["profile"]
+    assert profile["reasons"] == {"the model gave no outcome": 6}
+
+
+def test_scores_without_a_finite_difference_are_still_verified(tmp_path):
+    def huge(question, answer):
+        return 1e308 if "red" in answer else -1e308
+
+    evaluate(huge, mirrored(), contexts=["none"], out=tmp_path / "run")
+    assert verify(tmp_path / "run").mismatches == ()
+
+
+def test_a_function_that_breaks_is_said_at_once_or_recorded():
+    with pytest.raises(ModelError, match="raised ZeroDivisionError"):
+        evaluate(lambda question, answer: 1 / 0, mirrored(), contexts=["none"])
+    found = evaluate(lambda question, answer: 1 / ("tea" not in question), mirrored(), contexts=["none"])
+    assert contexts_of(found)["none"]["reasons"] == {"ZeroDivisionError: division by zero": 6}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"contexts": ["profil"]}, "unknown context 'profil'"),
+        ({"contexts": []}, "no context was given"),
+        ({"limit": 0}, "limit is 0"),
+    ],
+)
+def test_bad_settings_are_said_in_the_users_words(settings, message):
+    with pytest.raises((ConfigError, ContextError), match=message):
+        evaluate("longer", mirrored(), **settings)
+
+
+def test_no_pairs_is_refused():
+    with pytest.raises(ConfigError, match="no pairs to evaluate"):
+        evaluate("longer", [])
+
+
+def test_contexts_may_be_a_string():
+    assert set(contexts_of(evaluate(follows_posts, mirrored(), contexts="none,profile"))) == {"none", "profile"}
 
 
 def test_equal_inputs_are_one_call(tmp_path):

@@ -7,9 +7,9 @@ import pytest
 from prbench import evaluate
 from prbench.errors import ContextError, ModelError, RunError
 from prbench.run import RunFolder, history, load_run, standings, verify, versus
-from prbench.run.store import cut_torn_line, write_whole
+from prbench.run.store import SYNC_RECORDS, Appender, cut_torn_line, whole_lines, write_whole
 from prbench.types import Record
-from small_suite import Spy, follows_posts, mirrored
+from small_suite import Spy, SpyComparer, follows_posts, likes_first, mirrored
 
 
 @pytest.fixture
@@ -81,8 +81,8 @@ def test_verify_finds_a_removed_record(run):
 
 
 def test_a_second_writer_is_refused(run):
-    with RunFolder(run).open_for_writing(), pytest.raises(RunError, match="another process is writing"):
-        RunFolder(run).open_for_writing()
+    with RunFolder(run).locked(), pytest.raises(RunError, match="another process is writing"), RunFolder(run).locked():
+        pass
 
 
 def test_a_torn_last_line_is_dropped_and_the_rest_kept(run):
@@ -146,7 +146,83 @@ def test_standings_put_equal_models_into_one_group(run, tmp_path):
         place.name: place
         for place in standings([load_run(run), load_run(tmp_path / "same"), load_run(tmp_path / "ties")], "profile")
     }
-    assert places["run"].letters == places["same"].letters
+    assert len(places) == 3
+    assert places[str(run)].letters == places[str(tmp_path / "same")].letters
+
+
+def test_runs_in_folders_of_the_same_name_are_told_apart(tmp_path):
+    for name in ("a", "b", "c"):
+        evaluate(follows_posts, mirrored(), contexts=["profile"], out=tmp_path / name / "run")
+    assert len(standings([load_run(tmp_path / name / "run") for name in "abc"], "profile")) == 3
+
+
+def test_pairs_are_matched_by_content_and_not_by_id_alone(run, tmp_path):
+    changed = [pair.model_copy(update={"question": pair.question + " And why?"}) for pair in mirrored()]
+    evaluate(follows_posts, changed, contexts=["profile"], out=tmp_path / "changed")
+    with pytest.raises(RunError, match="no pair in common"):
+        versus(load_run(run), load_run(tmp_path / "changed"))
+
+
+def test_verify_finds_a_changed_table(run, tmp_path):
+    evaluate(weaker, mirrored(), contexts=["none", "profile", "other", "oracle"], out=tmp_path / "other", by=["axis"])
+    (run / "records.parquet").write_bytes((tmp_path / "other" / "records.parquet").read_bytes())
+    assert [item.place for item in verify(run).mismatches] == ["/records.parquet"]
+    (run / "records.parquet").unlink()
+    assert [item.place for item in verify(run).mismatches] == ["/records.parquet"]
+
+
+def test_an_appender_cuts_a_torn_line_and_syncs_in_batches(tmp_path):
+    path = tmp_path / "records.jsonl"
+    path.write_bytes(b'{"pair":"torn')
+    record = Record(pair="1", context="none", order="rated", status="ok", verdict="tie")
+    with Appender(path) as appender:
+        for _ in range(SYNC_RECORDS):
+            appender.append(record)
+        assert len(list(whole_lines(path))) == SYNC_RECORDS  # on disk before the file is closed
+
+
+def test_a_folder_with_other_files_is_refused_and_untouched(tmp_path):
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "pairs.jsonl").write_text("my own data")
+    with pytest.raises(RunError, match="is not empty and not a run"):
+        evaluate(follows_posts, mirrored(), out=mine)
+    assert [path.name for path in mine.iterdir()] == ["pairs.jsonl"]
+    assert (mine / "pairs.jsonl").read_text() == "my own data"
+
+
+def test_a_folder_that_is_a_file_and_a_damaged_configuration_are_said(run, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunError, match="cannot write to"):
+        evaluate(follows_posts, mirrored(), out=tmp_path / "file")
+    (run / "config.toml").write_text("not = = toml")
+    with pytest.raises(RunError, match=r"config\.toml is damaged"):
+        verify(run)
+
+
+def test_all_splits_are_remembered_as_all(tmp_path):
+    pairs = [
+        *mirrored(split="test"),
+        *[
+            p.model_copy(
+                update={
+                    "id": f"t{p.id}",
+                    "tags": {
+                        **p.tags,
+                        "split": "train",
+                        "mirror": f"t{p.tags['mirror']}",
+                        "couple": f"t{p.tags['couple']}",
+                    },
+                    "user": f"t{p.user}",
+                }
+            )
+            for p in mirrored(split="train")
+        ],
+    ]
+    found = evaluate(follows_posts, pairs, split=None, contexts=["profile"], out=tmp_path / "all")
+    assert found.result["result"]["split"] is None
+    assert found.result["result"]["contexts"]["profile"]["accuracy"]["n"] == 72
+    assert verify(tmp_path / "all").mismatches == ()
 
 
 def weaker(question, answer, posts):
@@ -162,6 +238,19 @@ def test_history_flags_a_regression_that_the_paired_test_carries(tmp_path):
     assert [moment.regressed for moment in moments] == [False, False, True]
     assert moments[1].p == 1.0
     assert moments[2].change.comparison.difference.value < 0
+
+
+@pytest.mark.parametrize("settings", [{}, {"both_orders": False}, {"repeats": 2}])
+def test_stored_records_of_a_comparer_replay_exactly(tmp_path, settings):
+    def shaky(question, first, second, posts):
+        return "nonsense" if "bread" in question else likes_first(question, first, second, posts)
+
+    for number, model in enumerate((SpyComparer(lean=5.0), shaky, follows_posts)):
+        made = evaluate(model, mirrored(), contexts=["profile"], out=tmp_path / f"run{number}", **settings)
+        again = evaluate(f"stored:{tmp_path / f'run{number}' / 'records.jsonl'}", mirrored(), contexts=["profile"])
+        one, two = (found.result["result"]["contexts"]["profile"] for found in (made, again))
+        for key in ("accuracy", "strict_accuracy", "invalid_records", "failed_records", "reasons", "position"):
+            assert one.get(key) == two.get(key), key
 
 
 def test_stored_scores_replay_a_run(run, tmp_path):

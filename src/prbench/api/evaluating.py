@@ -1,7 +1,8 @@
 """`evaluate` and `compare`: the two calls most users need."""
 
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,19 @@ from prbench.config import ModelOptions, RunConfig
 from prbench.data import Suite
 from prbench.models import Model, load_model
 from prbench.models.python import wrap
-from prbench.run import CallCache, Evaluation, Progress, RunFolder, Session, Versus, execute, load_run, versus
+from prbench.run import (
+    CallCache,
+    Evaluation,
+    Progress,
+    RunFolder,
+    Session,
+    Versus,
+    execute,
+    forecast,
+    load_run,
+    refuse_over_budget,
+    versus,
+)
 from prbench.types import Pair
 
 
@@ -17,14 +30,21 @@ def evaluate(
     model: Any,
     suite: str | Path | Suite | Iterable[Pair] = "mirror",
     *,
-    contexts: Sequence[str] = ("none", "profile", "other"),
+    contexts: str | Sequence[str] = ("none", "profile", "other"),
     split: str | None = "test",
     limit: int | None = None,
     by: Sequence[str] = (),
     seed: int = 0,
     repeats: int = 1,
+    both_orders: bool = True,
+    planner: str | None = None,
+    ranker: str = "bm25",
+    columns: Mapping[str, str] | None = None,
     resamples: int = 2000,
     out: str | Path | None = None,
+    fresh: bool = False,
+    cache: bool = True,
+    max_cost_usd: float | None = None,
     progress: bool = False,
     allow_unfit: bool = False,
     options: ModelOptions | None = None,
@@ -39,10 +59,17 @@ def evaluate(
         split: Part of the suite; None for all of it.
         limit: At most so many pairs; of a mirrored suite whole couples.
         by: Tags to report groups by, besides the category.
-        seed: Of resampling, of `--limit` and of the wrong users shown under `other`.
+        seed: Of resampling, of `limit` and of the wrong users shown under `other`.
         repeats: How often each question is asked.
+        both_orders: Whether a Comparer is shown the answers in both orders.
+        planner: Address of the model that writes plans, for the contexts that need them; default: the model itself.
+        ranker: Who chooses posts: `bm25`, or the address of an encoder.
+        columns: Field → column, where your file has other names.
         resamples: Bootstrap resamples behind each interval.
         out: A run folder to keep, continue and compare; None keeps nothing.
+        fresh: Ask anew what the run folder and the cache hold already; old records are kept aside.
+        cache: Whether to take answers of earlier runs from the cache, and to keep new ones there.
+        max_cost_usd: Refuse to start, or stop resumably, where the run would cost more.
         progress: Whether to show progress on standard error.
         allow_unfit: Count pairs that cannot be shown as invalid instead of refusing to start.
         options: Window, template, dtype, concurrency and the like.
@@ -59,29 +86,32 @@ def evaluate(
     """
     opened = open_model(model, options)
     given = _suite(suite)
-    config = RunConfig(
+    config = RunConfig.of(
         suite=given.record.name if given is not None else str(suite),
         split=split,
         model=opened.card.address,
-        contexts=tuple(contexts),
+        contexts=contexts,
         limit=limit,
         by=tuple(by),
         seed=seed,
         repeats=repeats,
+        orders="both" if both_orders else "first",
+        planner=planner,
+        ranker=ranker,
+        columns=columns or {},
         resamples=resamples,
         allow_unfit=allow_unfit,
         options=options or ModelOptions(),
     )
     session = Session(config, model=opened, suite=given)
-    with Progress(quiet=not progress) as shown:
-        if out is not None:
-            cache = CallCache()
-            try:
-                return execute(session, RunFolder(Path(out)), cache=cache, listening=shown.listening)
-            finally:
-                cache.close()
-        with tempfile.TemporaryDirectory() as folder:
-            return execute(session, RunFolder(Path(folder)), listening=shown.listening)
+    with ExitStack() as stack:
+        known = stack.enter_context(closing(CallCache())) if cache and not fresh else None
+        shown = stack.enter_context(Progress(quiet=not progress))
+        folder = RunFolder(Path(out or stack.enter_context(tempfile.TemporaryDirectory())))
+        if max_cost_usd is not None:
+            refuse_over_budget(forecast(session, folder.records(), known), max_cost_usd)
+        found = execute(session, folder, cache=known, listening=shown.listening, max_cost_usd=max_cost_usd, fresh=fresh)
+        return found if out is not None else found._replace(folder=None)
 
 
 def compare(one: str | Path, two: str | Path, context: str | None = None) -> Versus:

@@ -13,23 +13,26 @@ from typing import Any, TypedDict, cast
 
 from prbench.api.evaluating import evaluate, open_model
 from prbench.config import ModelOptions, cache_folder, digest
-from prbench.contexts import is_rater
-from prbench.data import Suite, load_pairs
+from prbench.contexts import Unfit, is_rater
+from prbench.contexts.budget import Budget
+from prbench.data import Suite
 from prbench.errors import ConfigError, ModelError
 from prbench.models import Model, Rater
+from prbench.rank import BM25
 from prbench.run.store import write_whole
-from prbench.types import AnswerView, Frozen, Pair, Post
+from prbench.types import Frozen, Outcome, Pair, PairView, Post
 
 FILE = "prbench_scale.json"
 
-Profile = Mapping[str, Any] | Sequence[Post | str | Mapping[str, Any]]
+Profile = str | Mapping[str, Any] | Sequence[Post | str | Mapping[str, Any]]
 
 
 class Scale(Frozen):
     """Where a model's scores lie: fitted on validation scores."""
 
     model: str
-    revision: str
+    identity: str
+    """Content hash of address, revision and parameters: another template or head has another scale."""
     mean: float
     spread: float
     n: int
@@ -40,7 +43,7 @@ class Scale(Frozen):
         """σ((r − μ)/s).
 
         Example:
-            >>> Scale(model="m", revision="", mean=2.0, spread=1.0, n=10, suite="s").reward(2.0)
+            >>> Scale(model="m", identity="", mean=2.0, spread=1.0, n=10, suite="s").reward(2.0)
             0.5
         """
         return 0.5 * (1 + math.tanh((score - self.mean) / self.spread / 2))
@@ -80,7 +83,7 @@ def calibrate(
         )
     scale = Scale(
         model=opened.card.address,
-        revision=opened.card.revision,
+        identity=_identity(opened),
         mean=statistics.fmean(known),
         spread=statistics.stdev(known),
         n=len(known),
@@ -105,7 +108,7 @@ def evaluate_personalized_reward(
 
     Args:
         model_output: The answer to score.
-        user_profile: The user's posts (texts, `Post`s, mappings with `text`), or a mapping of stated preferences.
+        user_profile: The user's posts (a text, texts, `Post`s, mappings with `text`), or stated preferences by name.
         human_preference_score: The person's score, from 0 to 1.
         model: A Rater, by address or as an object.
         question: What was asked, where it is known.
@@ -115,7 +118,7 @@ def evaluate_personalized_reward(
     Example:
         >>> def brief(question, answer, posts):
         ...     return -len(answer.split())
-        >>> scale = Scale(model="brief", revision="", mean=-2.0, spread=1.0, n=8, suite="")
+        >>> scale = Scale(model="brief", identity="", mean=-2.0, spread=1.0, n=8, suite="")
         >>> found = evaluate_personalized_reward("Two words.", {"length": "short"}, 0.75, model=brief, scale=scale)
         >>> found["predicted_reward"], found["alignment_score"]
         (0.5, 0.75)
@@ -128,8 +131,7 @@ def evaluate_personalized_reward(
     if "posts" not in opened.card.reads:
         raise ModelError(f"{opened.card.address!r} does not read a profile, so its reward is not personal")
     scale = scale or _saved(opened)
-    view = AnswerView(question, model_output, profile_posts(user_profile), (), None)
-    ((_, outcome),) = list(cast(Rater, opened).rate([view]))
+    outcome = _rate(opened, question, model_output, profile_posts(user_profile))
     if outcome.score is None:
         raise ModelError(f"{opened.card.address!r} gave no score: {outcome.reason}")
     predicted = scale.reward(outcome.score)
@@ -138,6 +140,15 @@ def evaluate_personalized_reward(
         human_preference_score=human_preference_score,
         alignment_score=max(0.0, 1.0 - abs(predicted - human_preference_score)),
     )
+
+
+def _rate(model: Model, question: str, answer: str, posts: tuple[Post, ...]) -> Outcome:
+    """Score the answer with as many posts as fit, chosen as in the benchmark."""
+    fitted = Budget(model, BM25()).fit(PairView(question, answer, answer, posts))
+    if isinstance(fitted, Unfit):
+        return Outcome.invalid(fitted.reason)
+    ((_, outcome),) = list(cast(Rater, model).rate([fitted.view.answers()[0]]))
+    return outcome
 
 
 def profile_posts(profile: Profile) -> tuple[Post, ...]:
@@ -149,9 +160,15 @@ def profile_posts(profile: Profile) -> tuple[Post, ...]:
         >>> [post.id for post in profile_posts(["I bake.", "I run."])]
         ['1', '2']
     """
+    if isinstance(profile, str):
+        profile = [profile]
     if isinstance(profile, Mapping):
-        return tuple(Post(id=str(key), text=f"{key}: {_say(value)}") for key, value in profile.items())
-    return tuple(_post(number, item) for number, item in enumerate(profile, 1))
+        posts = tuple(Post(id=str(key), text=f"{key}: {_say(value)}") for key, value in profile.items())
+    else:
+        posts = tuple(_post(number, item) for number, item in enumerate(profile, 1))
+    if not posts:
+        raise ConfigError("user_profile is empty, so a reward would not be personal", hint="give at least one post")
+    return posts
 
 
 def _say(value: Any) -> str:
@@ -172,8 +189,11 @@ def _path(model: Model) -> Path:
     folder = Path(model.card.address.partition(":")[2].partition("#")[0]).expanduser()
     if model.card.address.partition(":")[0] in ("hf", "personal") and folder.is_dir():
         return folder / FILE
-    identity = model.card.model_dump(mode="json", include={"address", "revision", "parameters"})
-    return cache_folder() / "scales" / f"{digest(identity)[:32]}.json"
+    return cache_folder() / "scales" / f"{_identity(model)}.json"
+
+
+def _identity(model: Model) -> str:
+    return digest(model.card.model_dump(mode="json", include={"address", "revision", "parameters"}))[:32]
 
 
 def _saved(model: Model) -> Scale:
@@ -184,11 +204,8 @@ def _saved(model: Model) -> Scale:
             hint="fit one on a validation split: prbench.calibrate(model, suite), or pass scale=",
         )
     scale = Scale.model_validate(json.loads(path.read_text(encoding="utf-8")))
-    if scale.revision != model.card.revision:
+    if scale.identity != _identity(model):
         raise ModelError(
             f"{model.card.address!r} has changed since it was calibrated", hint="run prbench.calibrate again"
         )
     return scale
-
-
-__all__ = ["PersonalizedReward", "Scale", "calibrate", "evaluate_personalized_reward", "load_pairs", "profile_posts"]

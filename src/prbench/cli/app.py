@@ -66,12 +66,13 @@ def run(
         bool, typer.Option("--dry-run", help="Print pairs, calls, tokens, time or cost; ask nothing.")
     ] = False,
     fail_under: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Exit 1 if accuracy (own profile, else first context) is below.")
+        float | None, typer.Option(min=0, max=1, help="Exit 1 if accuracy is below, missing verdicts counted as wrong.")
     ] = None,
     max_cost: Annotated[float | None, typer.Option(min=0, help="Most US dollars to spend; needs --price.")] = None,
     price: Annotated[str | None, typer.Option(help="IN,OUT in US dollars per million tokens.")] = None,
     template: Annotated[Path | None, typer.Option(help="Prompt template file in place of the built-in one.")] = None,
     planner: Annotated[str | None, typer.Option(help="Who writes plans; default: the model itself.")] = None,
+    ranker: Annotated[str, typer.Option(help="Who chooses posts: bm25, or an encoder's address.")] = "bm25",
     seed: Annotated[int, typer.Option(help="Of resampling, --limit and the wrong users shown.")] = 0,
     repeats: Annotated[int, typer.Option(min=1, help="How often each question is asked.")] = 1,
     one_order: Annotated[bool, typer.Option("--one-order", help="Ask comparers once, not in both orders.")] = False,
@@ -91,6 +92,7 @@ def run(
         bool, typer.Option(help="Count pairs that cannot be shown as invalid; else refuse.")
     ] = False,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Ask again what earlier runs have asked.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Ask everything anew; old records are kept aside.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     format: FormatOption = Format.table,
 ) -> None:
@@ -115,7 +117,8 @@ def run(
         "suite": suite,
         "split": None if split == "all" else split,
         "model": model,
-        "contexts": tuple(context.split(",")),
+        "contexts": context,
+        "ranker": ranker,
         "planner": planner,
         "orders": "first" if one_order else "both",
         "repeats": repeats,
@@ -134,7 +137,8 @@ def run(
         dry_run=dry_run,
         fail_under=fail_under,
         max_cost=max_cost,
-        use_cache=not no_cache,
+        use_cache=not (no_cache or fresh),
+        fresh=fresh,
         quiet=quiet,
         format=format.value,
     )

@@ -2,12 +2,11 @@
 
 import sys
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, cast
 
 import typer
-from pydantic import ValidationError
 
 from prbench import report
 from prbench.config import Price, RunConfig
@@ -19,6 +18,7 @@ from prbench.run import (
     Progress,
     RunFolder,
     Session,
+    check_claim,
     execute,
     forecast,
     headline,
@@ -42,29 +42,38 @@ def run(
     fail_under: float | None,
     max_cost: float | None,
     use_cache: bool,
+    fresh: bool,
     quiet: bool,
     format: str,
 ) -> None:
     """Evaluate, print, and say where the run is."""
-    session = Session(_config(settings))
+    session = Session(RunConfig.of(**settings))
     folder = RunFolder(out or session.default_folder())
-    cache = CallCache()
-    with closing(cache):
-        known = cache if use_cache else None
+    with ExitStack() as stack:
+        known = stack.enter_context(closing(CallCache())) if use_cache else None
         if dry_run or max_cost is not None:
-            done = folder.records() if folder.path.is_dir() else {}
-            estimate = forecast(session, done, known)
+            check_claim(session, folder)
+            estimate = forecast(session, {} if fresh else folder.records(), known)
             if dry_run:
                 _print([report.forecast_table(estimate)], format, estimate.model_dump(mode="json"))
                 return
             refuse_over_budget(estimate, max_cost)
         try:
             with Progress(quiet=quiet) as progress:
-                found = execute(session, folder, cache=known, listening=progress.listening, max_cost_usd=max_cost)
+                found = execute(
+                    session,
+                    folder,
+                    cache=known,
+                    listening=progress.listening,
+                    max_cost_usd=max_cost,
+                    fresh=fresh,
+                )
         except KeyboardInterrupt:
             _say(f"\nstopped; the same command continues {folder.path}")
             raise typer.Exit(EXIT_INTERRUPTED) from None
     _print(report.run_tables(found.result), format, found.result)
+    if not session.model.card.reusable and not fresh and found.result["result"]["timing"]["calls_asked"] == 0:
+        _say("note: all records were there already; this model's code cannot be pinned, --fresh asks it anew")
     if not quiet:
         _say(f"\nrun: {found.folder}    (the same command continues it; `prbench verify {found.folder}` recomputes it)")
     _gate(found, fail_under)
@@ -169,25 +178,19 @@ def read_columns(texts: Sequence[str]) -> dict[str, str]:
     return columns
 
 
-def _config(settings: dict[str, Any]) -> RunConfig:
-    try:
-        return RunConfig.model_validate(settings)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ConfigError(f"{place}: {first['msg']} (got {first['input']!r})") from error
-
-
 def _gate(found: Evaluation, fail_under: float | None) -> None:
     if fail_under is None:
         return
     best = headline(found.result["result"])
-    accuracy = None if best is None else best[1]["accuracy"]["value"]
-    if best is None or accuracy is None:
+    if best is None or best[1]["bounds"] is None:
         _say("fail-under: there is no accuracy to judge")
         raise typer.Exit(EXIT_BELOW)
-    if accuracy < fail_under:
-        _say(f"fail-under: accuracy {accuracy:.4f} in context {best[0]!r} is below {fail_under}")
+    name, context = best
+    surely = context["bounds"]["low"]
+    if surely < fail_under:
+        missing = context["pairs"] - context["accuracy"]["n"]
+        counted = f" with {missing:,} missing verdicts counted as wrong" if missing else ""
+        _say(f"fail-under: accuracy {surely:.4f} in context {name!r}{counted} is below {fail_under}")
         raise typer.Exit(EXIT_BELOW)
 
 

@@ -1,4 +1,8 @@
-"""Fitting a view into a model's window: whole posts go, the least relevant first; the answer is never cut (D10)."""
+"""Fitting a view into a model's window: whole posts go, the least relevant first; the answer is never cut (D10).
+
+Lengths come from the model itself, of prompts as it will receive them. Measuring every prompt whole would cost as much
+as tokenising the run twice, so parts are measured once and added up; only near the window is the whole prompt measured.
+"""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -7,11 +11,12 @@ from typing import NamedTuple, cast
 
 from prbench.models.protocols import Comparer, Model, Rater, Windowed
 from prbench.rank import Ranker
-from prbench.types import Message, PairView, Post, Prompt, Status
+from prbench.types import PairView, Post, Prompt, Status
 
-_SLACK_PER_POST = 8
-_SLACK = 64
-"""Tokens allowed for what a template puts around texts when lengths are only added up, not measured."""
+_MARGIN = 64
+"""Tokens by which added-up lengths may be off; a prompt nearer to the window than that is measured whole."""
+_TRIES = 3
+"""How many posts in a row may fail to fit before no further one is tried."""
 
 
 class Unfit(NamedTuple):
@@ -44,58 +49,84 @@ def is_rater(model: Model) -> bool:
 
 
 class Budget:
-    """Fits views into one model's window; a model without a known window takes everything."""
+    """Fits views into one model's window; a model without a known window takes everything.
+
+    Args:
+        model: Whose window, and who measures.
+        ranker: Which posts to keep where not all fit.
+    """
 
     def __init__(self, model: Model, ranker: Ranker) -> None:
+        known = isinstance(model, Windowed) and model.window is not None
         self._model = model
         self._ranker = ranker
-        known = isinstance(model, Windowed) and model.window is not None
         self._length: Callable[[Prompt], int] = cast(Windowed, model).length if known else lambda prompt: 0
         self._window = cast(int, cast(Windowed, model).window) if known else sys.maxsize
-        self._lengths: dict[str, int] = {}
+        self._frames: dict[tuple[object, ...], int] = {}
+        self._answers: dict[tuple[str, str], int] = {}
+        self._posts: dict[str, int] = {}
 
     def fit(self, view: PairView) -> Fitted | Unfit:
         """Drop posts until the view fits, keeping at least one and the original order."""
-        if self._surely_fits(view) or self._over(view) <= 0:
+        if self._window == sys.maxsize or self._added_up(view) + _MARGIN <= self._window or self._fits(view):
             return Fitted(view, ())
         if not view.posts:
-            return Unfit(f"question and answer alone are {self._over(view)} tokens over the window of {self._window}")
-        kept = self._greedy(view)
-        while kept and self._over(_showing(view, kept)) > 0:
-            kept = kept[:-1]
+            over = self._whole(view) - self._window
+            return Unfit(f"question and answer alone are {over} tokens over the window of {self._window}")
+        kept = self._chosen(view)
         if not kept:
             return Unfit(f"not even one of {len(view.posts)} posts fits the window of {self._window} tokens")
-        fitted = _showing(view, kept)
-        ids = {post.id for post in fitted.posts}
-        return Fitted(fitted, tuple(post.id for post in view.posts if post.id not in ids))
+        shown = _showing(view, kept)
+        return Fitted(shown, tuple(post.id for post in view.posts if post not in set(kept)))
 
-    def _over(self, view: PairView) -> int:
-        """How many tokens the longest prompt of this view is over the window."""
-        return max(self._length(prompt) for prompt in render_all(self._model, view)) - self._window
-
-    def _tokens(self, text: str) -> int:
-        if text not in self._lengths:
-            self._lengths[text] = self._length(Prompt((Message("user", text),)))
-        return self._lengths[text]
-
-    def _surely_fits(self, view: PairView) -> bool:
-        """Add up the parts with a margin; spares measuring the whole prompt where there is plenty of room."""
-        parts = [view.question, view.first, view.second, *view.plan]
-        posts = sum(self._tokens(post.text) + _SLACK_PER_POST for post in view.posts)
-        return posts + sum(self._tokens(text) for text in parts) + 4 * _SLACK <= self._window // 2
-
-    def _greedy(self, view: PairView) -> list[Post]:
-        """The best posts whose added lengths fit, most relevant first; always at least one to try."""
-        room = -self._over(replace(view, posts=()))
+    def _chosen(self, view: PairView) -> list[Post]:
+        """The most relevant posts that fit together: first by added lengths, then as measured whole."""
+        ranked = self._ranker.rank(view.question, view.posts)
+        room = self._window - self._whole(replace(view, posts=()))
         kept: list[Post] = []
-        for post in self._ranker.rank(view.question, view.posts):
-            cost = self._tokens(post.text)
+        for post in ranked:
+            cost = self._post(post, view)
             if cost <= room:
                 kept.append(post)
                 room -= cost
-        return kept or [min(view.posts, key=lambda post: self._tokens(post.text))]
+        while kept and not self._fits(_showing(view, kept)):
+            kept.pop()
+        misses = 0
+        for post in ranked:
+            if post not in kept and misses < _TRIES:
+                fits = self._fits(_showing(view, [*kept, post]))
+                kept, misses = ([*kept, post], 0) if fits else (kept, misses + 1)
+        return kept
+
+    def _fits(self, view: PairView) -> bool:
+        return self._whole(view) <= self._window
+
+    def _whole(self, view: PairView) -> int:
+        """Tokens of the longest prompt of this view, measured whole."""
+        return max(self._length(prompt) for prompt in render_all(self._model, view))
+
+    def _added_up(self, view: PairView) -> int:
+        """Tokens of the longest prompt, from the frame (posts, plan, question) and the answers measured apart."""
+        key = (view.posts, view.plan, view.question)
+        if key not in self._frames:
+            self._frames[key] = self._whole(replace(view, first="", second=""))
+        longest = [self._answer(view, text) for text in (view.first, view.second)]
+        return self._frames[key] + (max(longest) if is_rater(self._model) else sum(longest))
+
+    def _answer(self, view: PairView, text: str) -> int:
+        if (view.question, text) not in self._answers:
+            bare = PairView(view.question, "", "")
+            self._answers[view.question, text] = self._whole(replace(bare, first=text)) - self._whole(bare)
+        return self._answers[view.question, text]
+
+    def _post(self, post: Post, view: PairView) -> int:
+        """What one more post costs, beside another one, so that what a template says once is not counted each time."""
+        if post.text not in self._posts:
+            one, two = replace(view, posts=(post,)), replace(view, posts=(post, post))
+            self._posts[post.text] = self._whole(two) - self._whole(one)
+        return self._posts[post.text]
 
 
 def _showing(view: PairView, kept: Sequence[Post]) -> PairView:
-    ids = {post.id for post in kept}
-    return replace(view, posts=tuple(post for post in view.posts if post.id in ids))
+    wanted = set(kept)
+    return replace(view, posts=tuple(post for post in view.posts if post in wanted))

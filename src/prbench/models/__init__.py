@@ -2,7 +2,7 @@
 
 from prbench.config import ModelOptions, Price
 from prbench.models.protocols import Comparer, Generator, Model, ModelCard, Rater, Windowed
-from prbench.models.registry import BASELINES, load_generator, load_model, schemes
+from prbench.models.registry import BASELINES, load_encoder, load_generator, load_model, schemes
 
 __all__ = [
     "BASELINES",
@@ -14,6 +14,7 @@ __all__ = [
     "Price",
     "Rater",
     "Windowed",
+    "load_encoder",
     "load_generator",
     "load_model",
     "schemes",

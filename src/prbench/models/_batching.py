@@ -5,6 +5,7 @@ Longest first means that a batch that does not fit fails at the start of a run, 
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from prbench.models._encoding import Encoding
@@ -65,7 +66,7 @@ def score_all(
     while pending:
         batch = pending.pop()
         start = time.perf_counter()
-        scores = _try_forward([items[index] for index in batch], forward)
+        scores = try_forward(partial(forward, [items[index] for index in batch]))
         if scores is None and len(batch) > 1:
             middle = len(batch) // 2
             pending += [batch[middle:], batch[:middle]]
@@ -92,12 +93,13 @@ def pad(encodings: Sequence[Encoding], pad_id: int, device: str) -> Padded:
     return Padded(ids.to(device), mask.to(device), None if types is None else types.to(device))
 
 
-def _try_forward(batch: list[Item], forward: Callable[[list[Item]], list[float]]) -> list[float] | None:
+def try_forward(forward: Callable[[], list[float]]) -> list[float] | None:
+    """Run a pass without gradients; None where memory ran out."""
     import torch
 
     try:
         with torch.inference_mode():
-            return forward(batch)
+            return forward()
     except (RuntimeError, MemoryError) as error:  # torch.OutOfMemoryError is a RuntimeError
         if not _is_out_of_memory(error):
             raise

@@ -1,25 +1,35 @@
-"""What raters with local weights have in common: one template, one way of tokenising, one loop over batches.
+"""What raters with local weights have in common: one template, one way of tokenising, one loop over chunks.
 
-A prompt that is longer than the window is never cut; it is yielded as invalid, with both numbers (defect D10).
+Prompts that begin alike are scored together, so that what they share is computed once where the model allows it. A
+prompt that is longer than the window is never cut; it is yielded as invalid, with both numbers (defect D10).
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 
-from prbench.models._batching import Item, longest, score_all
+from prbench.models._batching import Item, Scored, longest
+from prbench.models._prefix import PrefixScorer, Request, TokenCount
 from prbench.models.registry import ModelOptions
 from prbench.prompts.template import Template
 from prbench.types import AnswerView, Message, Outcome, Prompt
 
 _CHUNK = 512
-"""Views tokenised ahead of scoring: enough for even batches, few enough that the first score comes at once."""
+"""Views tokenised ahead of scoring: enough to share much, few enough that the first score comes at once."""
 
 
 class LocalRater(ABC):
-    """Rates with weights on this machine. Subclasses say how a prompt is encoded and how a batch is scored."""
+    """Rates with weights on this machine. Subclasses say how a prompt is encoded and what is read from its logits.
 
-    def __init__(self, options: ModelOptions, window: int | None) -> None:
+    Args:
+        options: Device, precision, budget, template.
+        window: The most tokens a prompt may have, unless the options say otherwise.
+        shared: False computes every prompt in full, for comparison; scores are the same.
+    """
+
+    def __init__(self, options: ModelOptions, window: int | None, *, shared: bool = True) -> None:
         self._options = options
+        self._shared = shared
+        self._plain_tokens = TokenCount()
         self._template = Template.load(options.template, "turn", "turn.jinja")
         self._window = options.window or window
 
@@ -27,6 +37,21 @@ class LocalRater(ABC):
     def window(self) -> int | None:
         """The most tokens a prompt may have."""
         return self._window
+
+    @property
+    def note(self) -> str | None:
+        """What a user should know about how this model is run; loads the weights."""
+        return next((scorer.note for scorer in self._scorers if scorer.note is not None), None)
+
+    @property
+    def naive_tokens(self) -> int:
+        """Tokens that a run of every prompt in full would have computed so far, padding not counted."""
+        return sum(count.naive for count in self._counts())
+
+    @property
+    def computed_tokens(self) -> int:
+        """Tokens computed so far, padding not counted."""
+        return sum(count.computed for count in self._counts())
 
     def render(self, view: AnswerView) -> Prompt:
         """The user's posts, plan and question as one user turn, the answer as the assistant's turn."""
@@ -37,12 +62,10 @@ class LocalRater(ABC):
         return longest(self._encode(prompt))
 
     def rate(self, views: Sequence[AnswerView]) -> Iterator[tuple[int, Outcome]]:
-        """Score each view, longest first, batch by batch; loads the weights if `prepare` has not."""
+        """Score each view, chunk by chunk; loads the weights if `prepare` has not."""
         self.prepare()
         prompts = [self.render(view) for view in views]
-        order = sorted(range(len(prompts)), key=lambda index: -_characters(prompts[index]))
-        for start in range(0, len(order), _CHUNK):
-            chunk = order[start : start + _CHUNK]
+        for chunk in _chunks(prompts):
             yield from self._rate_chunk({index: self._encode(prompts[index]) for index in chunk})
 
     @abstractmethod
@@ -52,8 +75,36 @@ class LocalRater(ABC):
     @abstractmethod
     def _encode(self, prompt: Prompt) -> Item: ...
 
+    @property
     @abstractmethod
-    def _forward(self, batch: list[Item]) -> list[float]: ...
+    def _scorers(self) -> tuple[PrefixScorer, ...]:
+        """One per model behind a score; asked for once the weights are loaded."""
+
+    @abstractmethod
+    def _requests(self, item: Item) -> tuple[Request, ...]:
+        """What each of the scorers is to read."""
+
+    @abstractmethod
+    def _score(self, values: tuple[tuple[float, ...], ...]) -> float:
+        """One score from what each of the scorers read."""
+
+    def _score_items(self, items: list[Item]) -> Iterator[Scored]:
+        """Score all items, in any order."""
+        requests = [self._requests(item) for item in items]
+        *earlier, last = [
+            scorer.read([request[side] for request in requests]) for side, scorer in enumerate(self._scorers)
+        ]
+        known = [{reading.request: reading for reading in readings} for readings in earlier]
+        for reading in last:
+            sides = [*(side[reading.request] for side in known), reading]
+            values = tuple(side.values for side in sides if side.values is not None)
+            score = self._score(values) if len(values) == len(sides) else None
+            yield Scored(reading.request, score, sum(side.latency_ms for side in sides))
+
+    def _counts(self) -> Iterator[TokenCount]:
+        yield self._plain_tokens
+        if "_scorers" in self.__dict__:  # counting loads no weights
+            yield from (scorer.tokens for scorer in self._scorers)
 
     def _rate_chunk(self, items: dict[int, Item]) -> Iterator[tuple[int, Outcome]]:
         fitting = []
@@ -64,7 +115,7 @@ class LocalRater(ABC):
                 yield index, Outcome.invalid(reason, tokens_in=size)
             else:
                 fitting.append(index)
-        for scored in score_all([items[index] for index in fitting], self._forward, self._options.batch_tokens):
+        for scored in self._score_items([items[index] for index in fitting]):
             index = fitting[scored.position]
             item = items[index]
             tokens = sum(len(encoding.ids) for encoding in item)
@@ -73,6 +124,20 @@ class LocalRater(ABC):
             else:
                 outcome = Outcome.scored(scored.score, tokens_in=tokens, latency_ms=scored.latency_ms)
             yield index, outcome
+
+
+def _chunks(prompts: Sequence[Prompt]) -> list[list[int]]:
+    """Put prompts that begin alike into the same chunk, and the chunk with the longest prompt first.
+
+    Example:
+        >>> prompts = [Prompt((Message("user", text),)) for text in ("tea", "a long question", "tea?")]
+        >>> _chunks(prompts)
+        [[1, 0, 2]]
+    """
+    order = sorted(range(len(prompts)), key=lambda index: [message.content for message in prompts[index].messages])
+    chunks = [order[start : start + _CHUNK] for start in range(0, len(order), _CHUNK)]
+    # What does not fit into memory then fails at the start of a run, not in its last minute.
+    return sorted(chunks, key=lambda chunk: -max(_characters(prompts[index]) for index in chunk))
 
 
 def _characters(prompt: Prompt) -> int:

@@ -4,16 +4,15 @@ The reward is log p(answer | turn) under the policy minus the same under the ref
 with β = 1), summed over the answer's tokens and the mark that ends its turn. The two may have different tokenizers.
 """
 
-import inspect
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 from prbench.errors import AddressError
-from prbench.models._batching import Item, pad
+from prbench.models._batching import Item
 from prbench.models._checkpoint import Checkpoint
-from prbench.models._encoding import Encoder, Encoding
+from prbench.models._encoding import Encoder
 from prbench.models._local import LocalRater
+from prbench.models._prefix import PrefixScorer, Request, log_likelihood
 from prbench.models.protocols import ModelCard
 from prbench.models.registry import ModelOptions
 from prbench.types import Prompt
@@ -60,29 +59,21 @@ class CausalModel:
 
         return self.checkpoint.parameter_count(AutoModelForCausalLM)
 
-    def log_likelihoods(self, encodings: Sequence[Encoding]) -> list[float]:
-        """Sum of the log-probabilities of each answer's tokens; not a number where an answer has none."""
-        ids, mask, _ = pad(encodings, 0, self.model.device)
-        # Logits are kept only from the token before the earliest answer on: a long profile has none worth its memory.
-        start = max(min(encoding.answer_start for encoding in encodings) - 1, 0)
-        keep = {"logits_to_keep": ids.shape[1] - start} if self._can_drop_logits else {}
-        logits = self.model(input_ids=ids, attention_mask=mask, **keep).logits
-        logits = logits[:, -(ids.shape[1] - start) :]
-        return [
-            _answer_log_likelihood(logits[row], ids[row], encoding, start) for row, encoding in enumerate(encodings)
-        ]
-
-    @cached_property
-    def _can_drop_logits(self) -> bool:
-        return "logits_to_keep" in inspect.signature(self.model.forward).parameters
-
 
 class ImplicitReward(LocalRater):
     """How much likelier the policy finds an answer than the reference does."""
 
-    def __init__(self, address: str, policy: CausalModel, reference: CausalModel, options: ModelOptions) -> None:
+    def __init__(
+        self,
+        address: str,
+        policy: CausalModel,
+        reference: CausalModel,
+        options: ModelOptions,
+        *,
+        shared: bool = True,
+    ) -> None:
         limits = [model.checkpoint.positions for model in (policy, reference)]
-        super().__init__(options, min((limit for limit in limits if limit is not None), default=None))
+        super().__init__(options, min((limit for limit in limits if limit is not None), default=None), shared=shared)
         self._address = address
         self._models = (policy, reference)
 
@@ -117,19 +108,17 @@ class ImplicitReward(LocalRater):
     def _encode(self, prompt: Prompt) -> Item:
         return tuple(model.encoder.encode_answer(prompt) for model in self._models)
 
-    def _forward(self, batch: list[Item]) -> list[float]:
-        sides = zip(*batch, strict=True)
-        policy, reference = (
-            model.log_likelihoods(encodings) for model, encodings in zip(self._models, sides, strict=True)
+    @cached_property
+    def _scorers(self) -> tuple[PrefixScorer, ...]:
+        return tuple(
+            PrefixScorer(model.model, batch_tokens=self._options.batch_tokens, shared=self._shared)
+            for model in self._models
         )
-        return [one - other for one, other in zip(policy, reference, strict=True)]
 
+    def _requests(self, item: Item) -> tuple[Request, ...]:
+        return tuple(log_likelihood(encoding.ids, encoding.answer_start) for encoding in item)
 
-def _answer_log_likelihood(logits: Any, ids: Any, encoding: Encoding, start: int) -> float:
-    """Sum over one row; `start` is the position in `ids` that the first row of `logits` stands for."""
-    begin, end = max(encoding.answer_start, 1), len(encoding.ids)
-    if begin >= end:
-        return float("nan")
-    rows = logits[begin - 1 - start : end - 1 - start].float()
-    picked = rows.gather(-1, ids[begin:end, None])[:, 0]
-    return float((picked - rows.logsumexp(-1)).double().sum())
+    def _score(self, values: tuple[tuple[float, ...], ...]) -> float:
+        """Not a number where an answer has no tokens."""
+        policy, reference = (sum(logs) if logs else float("nan") for logs in values)
+        return policy - reference

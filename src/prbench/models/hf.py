@@ -4,17 +4,18 @@ Posts, plan and question stand in one user turn, the answer in the assistant's t
 that conversation alone, in any batch. A checkpoint without a trained head is refused.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from prbench.errors import AddressError
-from prbench.models._batching import Item, pad
+from prbench.models._batching import Item, Scored, pad, score_all
 from prbench.models._checkpoint import Checkpoint
 from prbench.models._encoding import Encoder, Encoding
 from prbench.models._head import read_head
 from prbench.models._local import LocalRater
+from prbench.models._prefix import PrefixScorer, Request
 from prbench.models.protocols import ModelCard
 from prbench.models.registry import ModelOptions
 from prbench.types import Prompt
@@ -43,8 +44,10 @@ def live(model: Any, tokenizer: Any, options: ModelOptions) -> "SequenceClassifi
 class SequenceClassifier(LocalRater):
     """A reward model with a classification head."""
 
-    def __init__(self, checkpoint: Checkpoint, label: str | None, options: ModelOptions) -> None:
-        super().__init__(options, checkpoint.positions)
+    def __init__(
+        self, checkpoint: Checkpoint, label: str | None, options: ModelOptions, *, shared: bool = True
+    ) -> None:
+        super().__init__(options, checkpoint.positions, shared=shared)
         self._checkpoint = checkpoint
         self._label = label
         self._head = read_head(checkpoint.config, label, checkpoint.address)
@@ -87,6 +90,30 @@ class SequenceClassifier(LocalRater):
     def _encode(self, prompt: Prompt) -> Item:
         return (self._encoder.encode(prompt),)
 
+    @cached_property
+    def _scorers(self) -> tuple[PrefixScorer, ...]:
+        return (PrefixScorer(self._model, batch_tokens=self._options.batch_tokens, shared=self._shared),)
+
+    def _requests(self, item: Item) -> tuple[Request, ...]:
+        (encoding,) = item
+        columns = [self._head.label] if self._head.against is None else [self._head.label, self._head.against]
+        pad_id = _declared_pad(self._model.config.get_text_config())
+        return (Request(encoding.ids, [_pooled(encoding.ids, pad_id)] * len(columns), columns),)
+
+    def _score(self, values: tuple[tuple[float, ...], ...]) -> float:
+        ((score, *against),) = values
+        return score - sum(against)
+
+    def _score_items(self, items: list[Item]) -> Iterator[Scored]:
+        (scorer,) = self._scorers
+        if self._shared and scorer.note is None:
+            yield from super()._score_items(items)
+            return
+        tokens = sum(len(encoding.ids) for (encoding,) in items)
+        self._plain_tokens.naive += tokens
+        self._plain_tokens.computed += tokens
+        yield from score_all(items, self._forward, self._options.batch_tokens)
+
     def _forward(self, batch: list[Item]) -> list[float]:
         encodings = [encoding for (encoding,) in batch]
         config = self._model.config.get_text_config()
@@ -121,6 +148,16 @@ def _split(rest: str) -> tuple[str, str | None]:
 def _declared_pad(config: Any) -> int | None:
     pad_id = getattr(config, "pad_token_id", None)
     return pad_id if pad_id is not None and 0 <= pad_id < config.vocab_size else None
+
+
+def _pooled(ids: Sequence[int], pad_id: int | None) -> int:
+    """The token that the model itself would read: the last one, or the last that is not its declared pad.
+
+    Example:
+        >>> _pooled([7, 8, 2], pad_id=2), _pooled([7, 8, 2], pad_id=None)
+        (1, 2)
+    """
+    return next((place for place in reversed(range(len(ids))) if ids[place] != pad_id), 0)
 
 
 def _absent_id(encodings: Sequence[Encoding], vocabulary: int) -> int | None:

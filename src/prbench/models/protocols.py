@@ -6,7 +6,7 @@ once. An outcome that is a failure is yielded like any other; a backend raises o
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from pydantic import Field, field_serializer
 
@@ -29,6 +29,9 @@ class ModelCard(Frozen):
     reusable: bool = True
     """Whether calls may be taken from the cache in a later run; False for code we cannot pin."""
     price: Price | None = None
+    units: Literal["log-odds", "points"] = "points"
+    """What a difference of a Rater's scores means: `log-odds` where they are Bradley–Terry rewards, so that σ of it is a
+    probability and calibration can be measured; `points` for any other scale."""
 
     @field_serializer("reads")
     def _in_order(self, reads: frozenset[Channel]) -> list[str]:

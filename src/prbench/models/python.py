@@ -94,9 +94,23 @@ def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def _source_hash(function: Callable[..., Any]) -> str:
+    """As much of the code as can be seen: its module, or its own source, with what it closes over."""
+    module = inspect.getmodule(function)
+    parts = [repr(getattr(function, "__defaults__", None)), *map(_cell, getattr(function, "__closure__", None) or ())]
+    for thing in (module, function, type(function)):
+        try:
+            parts.append(inspect.getsource(thing))  # type: ignore[arg-type]
+        except (OSError, TypeError):
+            continue
+    if not inspect.isroutine(function):
+        parts.append(repr(getattr(function, "__dict__", {})))
+    return hashlib.sha256("\x00".join(parts).encode()).hexdigest()[:12]
+
+
+def _cell(cell: Any) -> str:
     try:
-        return hashlib.sha256(inspect.getsource(function).encode()).hexdigest()[:12]
-    except (OSError, TypeError):
+        return repr(cell.cell_contents)
+    except ValueError:  # not filled yet
         return ""
 
 
@@ -106,6 +120,7 @@ class _Function:
     def __init__(self, function: Callable[..., Any], names: tuple[str, ...], address: str) -> None:
         self._function = function
         self._names = names
+        self._answered = False
         everything = names == ("view",)
         self.card = ModelCard(
             address=address,
@@ -118,6 +133,17 @@ class _Function:
         if self._names == ("view",):
             return self._function(view)
         return self._function(**{name: getattr(view, name) for name in self._names})
+
+    def _guarded(self, view: AnswerView | PairView, read: Callable[[Any], Outcome]) -> Outcome:
+        """One input on which a user's function breaks is a failed record; on the very first it stops the run."""
+        try:
+            outcome = read(self._call(view))
+        except Exception as error:
+            if not self._answered:
+                raise ModelError(f"{self.card.address} raised {type(error).__name__}: {error}") from error
+            return Outcome.failed(f"{type(error).__name__}: {error}")
+        self._answered = True
+        return outcome
 
     def _render(self, view: AnswerView | PairView, answers: Sequence[Message]) -> Prompt:
         posts = [Message(f"post {post.id}", post.text) for post in view.posts if Channel.POSTS in self.card.reads]
@@ -137,11 +163,7 @@ class FunctionRater(_Function):
     def rate(self, views: Sequence[AnswerView]) -> Iterator[tuple[int, Outcome]]:
         """Call the function once for each view."""
         for index, view in enumerate(views):
-            score = self._call(view)
-            try:
-                yield index, Outcome.scored(score)
-            except (TypeError, ValueError):
-                yield index, Outcome.invalid(f"returned {score!r}, not a number")
+            yield index, self._guarded(view, _scored)
 
 
 class FunctionComparer(_Function):
@@ -154,8 +176,17 @@ class FunctionComparer(_Function):
     def compare(self, views: Sequence[PairView]) -> Iterator[tuple[int, Outcome]]:
         """Call the function once for each view."""
         for index, view in enumerate(views):
-            verdict = self._call(view)
-            if verdict in ("first", "second", "tie"):
-                yield index, Outcome.judged(verdict)
-            else:
-                yield index, Outcome.invalid(f"returned {verdict!r}, not 'first', 'second' or 'tie'")
+            yield index, self._guarded(view, _judged)
+
+
+def _scored(score: Any) -> Outcome:
+    try:
+        return Outcome.scored(score)
+    except (TypeError, ValueError):
+        return Outcome.invalid(f"returned {score!r}, not a number")
+
+
+def _judged(verdict: Any) -> Outcome:
+    if verdict in ("first", "second", "tie"):
+        return Outcome.judged(verdict)
+    return Outcome.invalid(f"returned {verdict!r}, not 'first', 'second' or 'tie'")

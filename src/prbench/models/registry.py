@@ -13,8 +13,19 @@ from typing import NamedTuple, cast
 from prbench.config import ModelOptions
 from prbench.errors import AddressError, did_you_mean
 from prbench.models.protocols import Generator, Model
+from prbench.rank.dense import Encoder
 
-__all__ = ["BASELINES", "BUILTIN", "Factory", "ModelOptions", "Scheme", "load_generator", "load_model", "schemes"]
+__all__ = [
+    "BASELINES",
+    "BUILTIN",
+    "Factory",
+    "ModelOptions",
+    "Scheme",
+    "load_encoder",
+    "load_generator",
+    "load_model",
+    "schemes",
+]
 
 GROUP = "prbench.models"
 
@@ -68,14 +79,25 @@ def load_generator(address: str, options: ModelOptions | None = None) -> Generat
 
     A scheme can if the module of its factory has a function `load_generator(rest, options)`.
     """
+    opener = _other_door(address, "load_generator", "write text", "chat:MODEL@BASE_URL")
+    return cast(Generator, opener(address, options))
+
+
+def load_encoder(address: str, options: ModelOptions | None = None) -> Encoder:
+    """Open a model that embeds texts, by its address, for dense ranking.
+
+    A scheme can if the module of its factory has a function `load_encoder(rest, options)`.
+    """
+    return cast(Encoder, _other_door(address, "load_encoder", "embed texts", "embed:minilm")(address, options))
+
+
+def _other_door(address: str, name: str, verb: str, example: str) -> Callable[[str, ModelOptions | None], object]:
     scheme, _, rest = address.partition(":")
     _factory(scheme, address)
     module = import_module(schemes()[scheme].target.partition(":")[0])
-    if not hasattr(module, "load_generator"):
-        raise AddressError(
-            f"{address!r} cannot write text", hint="name a model that can, for example --planner chat:MODEL@BASE_URL"
-        )
-    return cast(Generator, module.load_generator(rest, options or ModelOptions()))
+    if not hasattr(module, name):
+        raise AddressError(f"{address!r} cannot {verb}", hint=f"name a model that can, for example {example}")
+    return lambda _, options: getattr(module, name)(rest, options or ModelOptions())
 
 
 def schemes() -> dict[str, Scheme]:

@@ -4,13 +4,16 @@ It sees what a model may see and nothing of the hidden rubric; a reply without a
 reason, never an empty plan.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from prbench.config import digest
-from prbench.models import Generator
+from prbench.contexts import Unfit
+from prbench.contexts.budget import Budget
+from prbench.models import Generator, Windowed
 from prbench.prompts import Template
 from prbench.prompts.expectations import parse_expectations
-from prbench.types import Frozen, Message, Pair, PairView, Prompt, Status
+from prbench.rank import BM25, Ranker
+from prbench.types import Frozen, Message, Outcome, Pair, PairView, Prompt, Status
 
 
 class Plan(Frozen):
@@ -22,43 +25,86 @@ class Plan(Frozen):
     plan: tuple[str, ...] = ()
     reason: str = ""
     raw: str = ""
+    tokens_in: int = 0
+    tokens_out: int = 0
     cost_usd: float = 0.0
 
 
 class Planner:
-    """Infers what users expect, one plan for each distinct question and profile."""
+    """Infers what users expect, one plan for each distinct question and profile.
 
-    def __init__(self, generator: Generator, *, max_tokens: int = 300) -> None:
+    Args:
+        generator: Who writes.
+        ranker: Chooses posts where not all fit the generator's window.
+        max_tokens: Most tokens of a plan.
+    """
+
+    def __init__(self, generator: Generator, ranker: Ranker | None = None, *, max_tokens: int = 300) -> None:
+        self.card = generator.card
         self._generator = generator
         self._max_tokens = max_tokens
         self._template = Template.builtin("plan.jinja", "plan")
+        self._budget = Budget(self, ranker or BM25())  # type: ignore[arg-type]
+        self._keys: dict[str, str] = {}
 
-    def prompt(self, pair: Pair) -> Prompt:
-        """What the planner receives: the pair's question and posts, nothing of its standard or its answers."""
-        view = PairView(pair.question, "", "", pair.profile, (), pair.user)
+    @property
+    def window(self) -> int | None:
+        """The generator's window, less what it is to write."""
+        window = self._generator.window if isinstance(self._generator, Windowed) else None
+        return None if window is None else max(1, window - self._max_tokens)
+
+    def length(self, prompt: Prompt) -> int:
+        """Tokens of a prompt."""
+        return self._generator.length(prompt) if isinstance(self._generator, Windowed) else 0
+
+    def render(self, view: PairView) -> Prompt:
+        """What the planner receives: question and posts, nothing of the standard or the answers."""
         return Prompt((Message("user", self._template.render(view)),))
+
+    def prompt(self, pair: Pair) -> Prompt | Unfit:
+        """The request for the plan that this pair needs."""
+        fitted = self._budget.fit(PairView(pair.question, "", "", pair.profile, (), pair.user))
+        return fitted if isinstance(fitted, Unfit) else self.render(fitted.view)
 
     def key(self, pair: Pair) -> str:
         """The key of the plan that this pair needs."""
-        card = self._generator.card
-        who = [card.address, card.revision, dict(card.parameters), self._max_tokens]
-        return digest([who, self.prompt(pair).messages])[:32]
+        if pair.id not in self._keys:
+            prompt = self.prompt(pair)
+            who = [self.card.address, self.card.revision, dict(self.card.parameters), self._max_tokens]
+            asked = prompt.reason if isinstance(prompt, Unfit) else prompt.messages
+            self._keys[pair.id] = digest([who, asked])[:32]
+        return self._keys[pair.id]
 
-    def plan(self, pairs: Sequence[Pair]) -> Iterator[Plan]:
-        """Write the plans of these pairs, each distinct one once."""
-        wanted = {self.key(pair): self.prompt(pair) for pair in pairs}
-        keys = list(wanted)
-        for index, outcomes in self._generator.generate(list(wanted.values()), max_tokens=self._max_tokens):
-            (outcome,) = outcomes
-            if outcome.status != "ok":
-                yield Plan(key=keys[index], status=outcome.status, reason=outcome.reason, raw=outcome.raw)
-                continue
-            items = parse_expectations(outcome.raw)
-            yield Plan(
-                key=keys[index],
-                status="ok" if items else "invalid",
-                plan=items,
-                reason="" if items else "no list in the reply",
-                raw=outcome.raw,
-                cost_usd=outcome.cost_usd,
-            )
+    def requests(self, pairs: Sequence[Pair]) -> dict[str, Prompt | Unfit]:
+        """What must be asked for these pairs, each distinct request once."""
+        return {self.key(pair): self.prompt(pair) for pair in pairs}
+
+    def ask(self, prompts: Mapping[str, Prompt]) -> Iterator[tuple[str, Outcome]]:
+        """Have plans written; yields each reply under its key."""
+        keys = list(prompts)
+        replies = self._generator.generate(list(prompts.values()), max_tokens=self._max_tokens)
+        for index, (outcome, *_) in replies:
+            yield keys[index], outcome
+
+
+def read_plan(key: str, outcome: Outcome) -> Plan:
+    """A planner's reply as a plan.
+
+    Example:
+        >>> read_plan("k", Outcome(status="ok", raw="- Be brief")).plan
+        ('Be brief',)
+        >>> read_plan("k", Outcome(status="ok", raw="Hm.")).status
+        'invalid'
+    """
+    items = parse_expectations(outcome.raw) if outcome.status == "ok" else ()
+    unread = outcome.status == "ok" and not items
+    return Plan(
+        key=key,
+        status="invalid" if unread else outcome.status,
+        plan=items,
+        reason="no list in the reply" if unread else outcome.reason,
+        raw=outcome.raw,
+        tokens_in=outcome.tokens_in,
+        tokens_out=outcome.tokens_out,
+        cost_usd=outcome.cost_usd,
+    )

@@ -11,7 +11,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
-from jinja2 import StrictUndefined, TemplateSyntaxError, UndefinedError, meta
+from jinja2 import StrictUndefined, TemplateSyntaxError, meta
+from jinja2 import TemplateError as JinjaError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from prbench.errors import TemplateError, did_you_mean
@@ -96,5 +97,5 @@ class Template:
         slots = {slot: getattr(view, slot) for slot in self._slots}
         try:
             return self._compiled.render(slots).strip()
-        except UndefinedError as error:
-            raise TemplateError(f"template {self.name}: {error.message}") from error
+        except (JinjaError, TypeError, ValueError, ArithmeticError) as error:
+            raise TemplateError(f"template {self.name} cannot be filled: {error}") from error

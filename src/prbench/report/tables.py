@@ -73,7 +73,7 @@ def _context_row(found: Json, name: str, groups: Json) -> list[str]:
     couples = context.get("couple_coverage")
     return [
         found["model"]["address"],
-        f"{name} (leaks)" if context["leaks"] else name,
+        _label(found, name),
         bar(context["accuracy"]["value"]),
         interval(context["accuracy"]),
         percent(context["strict_accuracy"]["value"]),
@@ -105,6 +105,11 @@ def _notes(found: Json) -> list[str]:
     return [*notes, *_cost(found), *(f"warning: {warning}" for warning in found["warnings"])]
 
 
+def _label(found: Json, name: str) -> str:
+    """A context's name, marked where it shows the standard itself."""
+    return f"{name} (leaks)" if found["contexts"][name]["leaks"] else name
+
+
 def _cost(found: Json) -> list[str]:
     usage, timing = found["usage"], found.get("timing", {})
     parts = [f"{usage['distinct_calls']:,} calls in place of {usage['calls_without_sharing']:,}"]
@@ -115,8 +120,11 @@ def _cost(found: Json) -> list[str]:
     if timing.get("latency_ms_p50"):
         p50, p95 = timing["latency_ms_p50"]["value"], timing["latency_ms_p95"]["value"]
         parts.append(f"{p50:,.0f} ms a record (p95 {p95:,.0f})")
+    if timing.get("tokens_naive") and timing.get("tokens_computed"):
+        saved = 1 - timing["tokens_computed"] / timing["tokens_naive"]
+        parts.append(f"{percent(saved)} % of tokens saved by shared prefixes")
     if usage["cost_usd"]:
-        parts.append(f"${usage['cost_usd']:.4f}")
+        parts.append(f"${usage['cost_usd']:.4f} (${timing.get('spent_usd', 0.0):.4f} spent in this run)")
     return [" · ".join(parts)]
 
 
@@ -129,7 +137,7 @@ def _checks(found: Json) -> Table:
         coverage = context.get("coverage", {})
         rows.append(
             [
-                name,
+                _label(found, name),
                 percent(context["ties"]["value"]),
                 interval(position.get("flip_rate")),
                 interval(position.get("first_preferred")),
@@ -150,10 +158,10 @@ def _effects(found: Json) -> Table | None:
         rows.append(["headroom closed (gain ÷ (oracle − none), leaks)", interval(headroom)])
     for name, context in found["contexts"].items():
         for relation, metric in context.get("shown_user", {}).items():
-            rows.append([f"accuracy under {name!r} where the shown user {_relation(relation)}", interval(metric)])
+            rows.append([f"accuracy under {name} where the shown user {_relation(relation)}", interval(metric)])
     for name, context in found["contexts"].items():
         if mirror := context.get("mirror_consistency"):
-            rows.append([f"mirror consistency under {name!r}", interval(mirror)])
+            rows.append([f"mirror consistency under {_label(found, name)}", interval(mirror)])
     return Table("What the user adds (percentage points)", ["effect", "value [95 %]"], rows) if rows else None
 
 
@@ -162,14 +170,16 @@ def _relation(relation: str) -> str:
 
 
 def _categories(found: Json) -> Table:
-    groups = {name: context["categories"] for name, context in found["contexts"].items()}
+    groups = {_label(found, name): context["categories"] for name, context in found["contexts"].items()}
     return _grouped("By category", "category", groups)
 
 
 def _by(found: Json) -> list[Table]:
     tags = {tag for context in found["contexts"].values() for tag in context["by"]}
     return [
-        _grouped(f"By {tag}", tag, {name: context["by"][tag] for name, context in found["contexts"].items()})
+        _grouped(
+            f"By {tag}", tag, {_label(found, name): context["by"][tag] for name, context in found["contexts"].items()}
+        )
         for tag in sorted(tags)
     ]
 
@@ -202,8 +212,12 @@ def versus_table(found: Versus) -> Table:
     ]
     if found.only_one or found.only_two:
         notes.append(f"left out: {found.only_one} pairs only the first judged, {found.only_two} only the second")
-    title = f"{found.context} · {comparison.difference.n:,} pairs judged by both"
+    title = f"{_marked(found.context)} · {comparison.difference.n:,} pairs judged by both"
     return Table(title, ["run", "accuracy", "better on"], rows, notes)
+
+
+def _marked(context: str) -> str:
+    return f"{context} (leaks)" if "oracle" in context else context
 
 
 def flips_table(found: Versus, most: int = 20) -> Table:
@@ -229,7 +243,9 @@ def standings_table(standings: Sequence[Standing], context: str) -> Table:
     notes = [
         "Runs that share a group letter cannot be told apart (Holm-corrected, clustered); rank is the range left open."
     ]
-    return Table(f"Ranking · {context}", ["run", "", "accuracy", "group", "rank"], rows, notes, first_numeric=2)
+    return Table(
+        f"Ranking · {_marked(context)}", ["run", "", "accuracy", "group", "rank"], rows, notes, first_numeric=2
+    )
 
 
 def history_table(moments: Sequence[Moment], context: str) -> Table:
@@ -243,7 +259,7 @@ def history_table(moments: Sequence[Moment], context: str) -> Table:
         )
     notes = ["change: against the run above, paired on common pairs; p clustered and Holm-corrected over the history"]
     columns = ["run", "finished", "accuracy [95 %]", "change", "p", ""]
-    return Table(f"History · {context}", columns, rows, notes, first_numeric=2)
+    return Table(f"History · {_marked(context)}", columns, rows, notes, first_numeric=2)
 
 
 def forecast_table(estimate: Forecast) -> Table:

@@ -2,7 +2,7 @@
 
 from prbench.run.calls import CallCache
 from prbench.run.compare import Loaded, Moment, Versus, history, load_run, standings, versus
-from prbench.run.execute import Evaluation, execute, recompute
+from prbench.run.execute import Evaluation, check_claim, execute, recompute
 from prbench.run.forecast import Forecast, forecast, refuse_over_budget
 from prbench.run.progress import Progress, clock
 from prbench.run.result import headline
@@ -22,6 +22,7 @@ __all__ = [
     "Session",
     "Verification",
     "Versus",
+    "check_claim",
     "clock",
     "execute",
     "forecast",

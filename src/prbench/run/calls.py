@@ -9,7 +9,8 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from prbench.config import cache_folder, digest
+from prbench.config import CACHE_VARIABLE, cache_folder, digest
+from prbench.errors import RunError
 from prbench.models import ModelCard
 from prbench.types import Outcome, Prompt
 
@@ -30,9 +31,15 @@ class CallCache:
 
     def __init__(self, path: Path | None = None) -> None:
         path = path or cache_folder() / "calls.sqlite"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._database = sqlite3.connect(path, timeout=30, isolation_level=None)
-        self._database.execute("PRAGMA journal_mode=WAL")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._database = sqlite3.connect(path, timeout=30, isolation_level=None)
+            self._database.execute("PRAGMA journal_mode=WAL")
+        except (OSError, sqlite3.Error) as error:
+            raise RunError(
+                f"the cache {str(path)!r} cannot be used: {error}",
+                hint=f"set {CACHE_VARIABLE} to a folder that can be written, or run with --no-cache",
+            ) from error
         self._database.execute("PRAGMA synchronous=NORMAL")
         self._database.execute("CREATE TABLE IF NOT EXISTS calls (key TEXT PRIMARY KEY, outcome TEXT) WITHOUT ROWID")
         self._waiting: list[tuple[str, str]] = []

@@ -11,12 +11,14 @@ from prbench import stats
 from prbench.config import RunConfig
 from prbench.errors import RunError, did_you_mean
 from prbench.run.credits import Credit, PairRow, credits_by_context
+from prbench.run.execute import read_settings
 from prbench.run.measure import clusters_of
 from prbench.run.result import RunFacts
 from prbench.run.store import RunFolder, whole_lines
 from prbench.stats import Comparison, Estimate, Standing
 
 Json = dict[str, Any]
+Content = tuple[str, str, str, str]
 
 
 class Loaded(NamedTuple):
@@ -26,8 +28,8 @@ class Loaded(NamedTuple):
     path: Path
     config: RunConfig
     facts: RunFacts
-    credits: dict[str, dict[str, Credit]]
-    """By context and pair id."""
+    credits: dict[str, dict[Content, Credit]]
+    """By context and what makes a pair the same pair: two suites may use the same ids."""
     result: Json
 
 
@@ -54,12 +56,11 @@ def load_run(path: Path | str) -> Loaded:
     folder = RunFolder.existing(path)
     result = folder.read_json("result.json")["result"]
     facts = RunFacts.model_validate(folder.read_json("run.json"))
-    config = RunConfig.model_validate({k: v for k, v in folder.read_config().items() if k != "digest"})
+    config = read_settings(folder)
     rows = [PairRow.model_validate_json(line) for _, line in whole_lines(folder.path / "pairs.jsonl")]
-    expected = len(facts.orders) * config.repeats
-    credits = credits_by_context(rows, folder.records().values(), facts.contexts, expected)
-    by_pair = {name: {row.row.id: row for row in found.rows} for name, found in credits.items()}
-    return Loaded(folder.path.name, folder.path, config, facts, by_pair, result)
+    credits = credits_by_context(rows, folder.records().values(), facts.contexts, facts.expected)
+    by_pair = {name: {row.row.content: row for row in found.rows} for name, found in credits.items()}
+    return Loaded(str(path), folder.path, config, facts, by_pair, result)
 
 
 def versus(one: Loaded, two: Loaded, context: str | None = None, *, context_two: str | None = None) -> Versus:
@@ -92,8 +93,8 @@ def versus(one: Loaded, two: Loaded, context: str | None = None, *, context_two:
         accuracy_one=float(np.mean(first)),
         accuracy_two=float(np.mean(other)),
         comparison=comparison,
-        won=tuple(pair for pair in common if a[pair].credit > b[pair].credit),
-        lost=tuple(pair for pair in common if a[pair].credit < b[pair].credit),
+        won=tuple(pair[0] for pair in common if a[pair].credit > b[pair].credit),
+        lost=tuple(pair[0] for pair in common if a[pair].credit < b[pair].credit),
         only_one=len(set(a) - set(b)),
         only_two=len(set(b) - set(a)),
     )

@@ -20,6 +20,8 @@ class PairRow(Frozen):
     user: str
     question: str
     """Content hash."""
+    answers: str = ""
+    """Content hash of chosen and rejected answer."""
     category: str = ""
     tags: Mapping[str, str] = {}
     chosen_words: int
@@ -32,11 +34,22 @@ class PairRow(Frozen):
             id=pair.id,
             user=pair.user,
             question=hash_text(pair.question)[:16],
+            answers=hash_text(f"{pair.chosen}\x00{pair.rejected}")[:16],
             category=pair.category,
             tags=dict(pair.tags),
             chosen_words=len(pair.chosen.split()),
             rejected_words=len(pair.rejected.split()),
         )
+
+    @property
+    def content(self) -> tuple[str, str, str, str]:
+        """What makes a pair the same pair in two runs."""
+        return (self.id, self.user, self.question, self.answers)
+
+    @property
+    def item(self) -> str:
+        """What is asked: the pair of items where a suite says so, for all may share a question; else the question."""
+        return self.tags.get("item_pair", self.question)
 
     @property
     def unit(self) -> str:

@@ -1,5 +1,6 @@
 """The engine: asks what is not known yet, keeps each answer at once, writes a record when its calls are answered."""
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -9,8 +10,8 @@ from prbench.contexts import is_rater
 from prbench.errors import BudgetError
 from prbench.models import Comparer, Model, Rater
 from prbench.run.calls import CallCache
-from prbench.run.work import Call, Task, Work
-from prbench.types import Outcome, Record
+from prbench.run.work import Task, Work
+from prbench.types import CallUse, Outcome, Record
 
 CHUNK = 2048
 """Calls handed to a model at once: enough to sort by length, little enough to hold in memory."""
@@ -31,8 +32,8 @@ class Engine:
         model: Who is asked.
         cache: Answers of earlier runs; None asks everything anew.
         append: Takes each finished record.
-        counted: Keys of calls whose tokens and cost are on an earlier record already.
-        max_cost_usd: Stop, resumably, before this much is spent in this process.
+        spent_usd: What this run has cost already.
+        max_cost_usd: Stop, resumably, when this much is spent.
     """
 
     def __init__(
@@ -41,18 +42,18 @@ class Engine:
         cache: CallCache | None,
         append: Callable[[Record], None],
         *,
-        counted: set[str] | None = None,
+        spent_usd: float = 0.0,
         max_cost_usd: float | None = None,
     ) -> None:
         self._model = model
         self._cache = cache if model.card.reusable else None
-        self._append = append
+        self.keep = append
         self.listener: Listener | None = None
         """Hears of each finished record."""
-        self._counted = counted if counted is not None else set()
         self._max_cost_usd = max_cost_usd
         self._outcomes: dict[str, Outcome] = {}
-        self.spent_usd = 0.0
+        self._cached: set[str] = set()
+        self.spent_usd = spent_usd
         self.asked = 0
         self.tokens = 0
 
@@ -63,15 +64,24 @@ class Engine:
         waiting = _Waiting(work.tasks)
         if self._cache is not None:
             for key, outcome in self._cache.find(list(work.calls)).items():
-                self._answer(key, outcome, waiting)
+                self._cached.add(key)
+                self._answer(key, self._priced(outcome), waiting)
         open_keys = [key for key in work.calls if key not in self._outcomes]
         for start in range(0, len(open_keys), CHUNK):
-            keys = open_keys[start : start + CHUNK]
-            for index, outcome in self._ask([work.calls[key] for key in keys]):
-                self._take(keys[index], outcome, waiting)
+            self._ask_chunk(open_keys[start : start + CHUNK], work, waiting)
 
-    def _ask(self, calls: Sequence[Call]) -> Iterator[tuple[int, Outcome]]:
-        views: list[Any] = [call.view for call in calls]
+    def _ask_chunk(self, keys: Sequence[str], work: Work, waiting: "_Waiting") -> None:
+        left = len(keys)
+        for index, outcome in self._ask([work.calls[key] for key in keys]):
+            self._take(keys[index], outcome, waiting)
+            left -= 1
+            if left:  # an answer that is there already is kept, and the last one leaves nothing to stop
+                self._stop_at_limit()
+        for key in keys:
+            if key not in self._outcomes:
+                self._answer(key, Outcome.failed("the model gave no outcome"), waiting)
+
+    def _ask(self, views: Sequence[Any]) -> Iterator[tuple[int, Outcome]]:
         model = self._model
         replies = cast(Rater, model).rate(views) if is_rater(model) else cast(Comparer, model).compare(views)
         if hasattr(replies, "close"):  # stopping early must cancel what is under way
@@ -87,11 +97,20 @@ class Engine:
         if self._cache is not None:
             self._cache.keep(key, outcome, at_once=outcome.cost_usd > 0 or bool(outcome.raw))
         self._answer(key, outcome, waiting)
+
+    def _stop_at_limit(self) -> None:
         if self._max_cost_usd is not None and self.spent_usd >= self._max_cost_usd:
             raise BudgetError(
                 f"stopped after ${self.spent_usd:.4f}: the limit is ${self._max_cost_usd:.2f}",
                 hint="all answers are kept; the same command with a higher --max-cost continues",
             )
+
+    def _priced(self, outcome: Outcome) -> Outcome:
+        """An answer from an earlier run at today's price."""
+        price = self._model.card.price
+        if price is None:
+            return outcome
+        return outcome.model_copy(update={"cost_usd": price.cost_usd(outcome.tokens_in, outcome.tokens_out)})
 
     def _answer(self, key: str, outcome: Outcome, waiting: "_Waiting") -> None:
         self._outcomes[key] = outcome
@@ -99,14 +118,12 @@ class Engine:
             self._finish(self._record(task))
 
     def _finish(self, record: Record) -> None:
-        self._append(record)
+        self.keep(record)
         if self.listener is not None:
             self.listener(record, self.spent_usd)
 
     def _record(self, task: Task) -> Record:
         outcomes = [self._outcomes[key] for key in task.keys]
-        new = [self._outcomes[key] for key in dict.fromkeys(task.keys) if key not in self._counted]
-        self._counted.update(task.keys)
         return Record(
             pair=task.pair,
             context=task.context,
@@ -116,12 +133,19 @@ class Engine:
             posts=task.posts,
             dropped=task.dropped,
             raw=tuple(outcome.raw for outcome in outcomes if outcome.raw),
-            tokens_in=sum(outcome.tokens_in for outcome in new),
-            tokens_out=sum(outcome.tokens_out for outcome in new),
-            cost_usd=sum(outcome.cost_usd for outcome in new),
-            latency_ms=sum(outcome.latency_ms for outcome in outcomes),
-            calls=task.keys,
+            calls=tuple(self._use(key) for key in task.keys),
             **verdict_fields(outcomes, task.order),
+        )
+
+    def _use(self, key: str) -> CallUse:
+        outcome = self._outcomes[key]
+        return CallUse(
+            key=key,
+            tokens_in=outcome.tokens_in,
+            tokens_out=outcome.tokens_out,
+            latency_ms=outcome.latency_ms,
+            cost_usd=outcome.cost_usd,
+            cached=key in self._cached,
         )
 
 
@@ -131,16 +155,20 @@ def verdict_fields(outcomes: Sequence[Outcome], order: str) -> Mapping[str, Any]
         if bad := [outcome for outcome in outcomes if outcome.status == status]:
             return {"status": status, "reason": bad[0].reason}
     if order == "rated" and len(outcomes) == 2:
-        chosen, rejected = (cast(float, outcome.score) for outcome in outcomes)
+        chosen, rejected = (outcome.score for outcome in outcomes)
+        if chosen is None or rejected is None:
+            return {"status": "invalid", "reason": "the model gave no score"}
         verdict = "first" if chosen > rejected else "second" if chosen < rejected else "tie"
         return {
             "status": "ok",
             "verdict": verdict,
             "chosen_score": chosen,
             "rejected_score": rejected,
-            "margin": chosen - rejected,
+            "margin": chosen - rejected if math.isfinite(chosen - rejected) else None,
         }
     (only,) = outcomes
+    if only.verdict is None:
+        return {"status": "invalid", "reason": "the model gave no verdict"}
     margin = only.margin if only.margin is None or order != "chosen-second" else -only.margin
     return {"status": "ok", "verdict": only.verdict, "margin": margin}
 

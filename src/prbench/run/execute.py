@@ -4,7 +4,6 @@ Everything goes through a run folder, also an evaluation that keeps nothing (its
 one path, and it is the one that is tested with `kill -9`.
 """
 
-import json
 import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
@@ -13,17 +12,19 @@ from typing import Any, NamedTuple
 
 from prbench import stats
 from prbench.config import RunConfig, digest
-from prbench.errors import RunError
-from prbench.plan import Plan
+from prbench.contexts import Unfit
+from prbench.errors import BudgetError, RunError
+from prbench.plan import Plan, Planner, read_plan
 from prbench.run.calls import CallCache
 from prbench.run.credits import PairRow
 from prbench.run.engine import Engine, Listener
 from prbench.run.replay import Replay, replay_records
-from prbench.run.result import BaselineScore, RunFacts, compute_result
+from prbench.run.result import BaselineScore, RunFacts, compute_result, distinct_calls
 from prbench.run.session import Session
-from prbench.run.store import RecordWriter, RunFolder, whole_lines
+from prbench.run.store import Appender, RunFolder, whole_lines
+from prbench.run.table import write_parquet
 from prbench.run.work import Slot, Work
-from prbench.types import Record
+from prbench.types import Outcome, Prompt, Record
 
 Json = dict[str, Any]
 Listening = Callable[[Work, int], Listener | None]
@@ -36,7 +37,8 @@ class Evaluation(NamedTuple):
     result: Json
     """`{"result": …, "baselines": …}`, as in `result.json`."""
     records: tuple[Record, ...]
-    folder: Path
+    folder: Path | None
+    """Where the run is kept; None where it is not."""
 
 
 def execute(
@@ -46,6 +48,7 @@ def execute(
     cache: CallCache | None = None,
     listening: Listening | None = None,
     max_cost_usd: float | None = None,
+    fresh: bool = False,
 ) -> Evaluation:
     """Make every record that is missing, then every aggregate.
 
@@ -54,102 +57,138 @@ def execute(
         folder: Where it is kept; a run that is there already is continued, another one is refused.
         cache: Answers of earlier runs.
         listening: Who hears of each record.
-        max_cost_usd: Stop, resumably, before more than this is spent.
+        max_cost_usd: Stop, resumably, when this run has cost so much.
+        fresh: Ask everything anew; what was there is kept aside.
     """
-    with folder.open_for_writing() as writer:
+    with folder.locked():
         claim(session, folder)
+        if fresh:
+            folder.set_aside(["records.jsonl", "plans.jsonl"])
         started = time.perf_counter()
-        _make_plans(session, folder)
+        spent = _make_plans(session, folder, cache, max_cost_usd)
         records = folder.records()
-        engine = _make_records(session, writer, records, cache, listening, max_cost_usd)
+        spent += sum(call.cost_usd for call in distinct_calls(records.values()) if not call.cached)
+        with Appender(folder.records_path) as appender:
+            engine = Engine(
+                session.model, cache, _keeper(records, appender), spent_usd=spent, max_cost_usd=max_cost_usd
+            )
+            _make_records(session, engine, records, listening)
         elapsed_s = time.perf_counter() - started
         result = recompute(folder, records.values())
-        result["result"]["timing"] = _timing(records.values(), engine, elapsed_s)
+        result["result"]["timing"] = _timing(session, records.values(), engine, elapsed_s)
         folder.write_json("result.json", result)
         write_parquet(folder.path / "records.parquet", records.values())
     return Evaluation(result, tuple(records.values()), folder.path)
 
 
+def check_claim(session: Session, folder: RunFolder) -> None:
+    """Refuse a folder that holds another run."""
+    if (folder.path / "config.toml").is_file() and folder.read_config().get("digest") != digest(session.identity):
+        raise RunError(
+            f"{str(folder.path)!r} holds another run (its configuration, suite or model differs)",
+            hint="give this run its own folder with -o, or leave -o out",
+        )
+
+
 def claim(session: Session, folder: RunFolder) -> None:
     """Write what this run is, or find that it is this run already."""
-    mark = digest(session.identity)
-    if (folder.path / "config.toml").is_file():
-        found = folder.read_config().get("digest")
-        if found != mark:
-            raise RunError(
-                f"{str(folder.path)!r} holds another run (its configuration, suite or model differs)",
-                hint="give this run its own folder with -o, or leave -o out",
-            )
-    config = session.config.model_dump(mode="json")
+    check_claim(session, folder)
     folder.write_lines("pairs.jsonl", session.rows)
     folder.write_lines("baselines.jsonl", session.baselines())
     folder.write_json("run.json", session.facts.model_dump(mode="json"))
     folder.write_json("dataset.json", session.suite.record.model_dump(mode="json"))
-    folder.write_config({"digest": mark, **config})  # last: a folder with a configuration is a run
+    # Last: a folder with a configuration is a run.
+    folder.write_config({"digest": digest(session.identity), **session.config.model_dump(mode="json")})
+
+
+def read_settings(folder: RunFolder) -> RunConfig:
+    """The configuration of a run that is there."""
+    return RunConfig.model_validate({key: value for key, value in folder.read_config().items() if key != "digest"})
 
 
 def recompute(folder: RunFolder, records: Iterable[Record] | None = None) -> Json:
     """All aggregates of a run from the files in its folder."""
-    config = RunConfig.model_validate({k: v for k, v in folder.read_config().items() if k != "digest"})
     return compute_result(
-        config,
+        read_settings(folder),
         RunFacts.model_validate(folder.read_json("run.json")),
         [PairRow.model_validate_json(line) for _, line in whole_lines(folder.path / "pairs.jsonl")],
         folder.records().values() if records is None else records,
         [BaselineScore.model_validate_json(line) for _, line in whole_lines(folder.path / "baselines.jsonl")],
+        read_plans(folder).values(),
     )
 
 
-def _make_plans(session: Session, folder: RunFolder) -> None:
-    """Write the plans that are missing, one line each as they come."""
-    planner = session.planner
-    if planner is None:
-        return
-    path = folder.path / "plans.jsonl"
-    for _, line in whole_lines(path):
-        plan = Plan.model_validate_json(line)
-        session.plans[plan.key] = plan
-    missing = [
-        pair
-        for pair in session.suite
-        if (known := session.plans.get(planner.key(pair))) is None or known.status == "failed"
-    ]
-    with path.open("a", encoding="utf-8") as handle:
-        for plan in planner.plan(missing):
-            session.plans[plan.key] = plan
-            handle.write(plan.model_dump_json() + "\n")
-            handle.flush()
+def read_plans(folder: RunFolder) -> dict[str, Plan]:
+    """The plans that are there, by key."""
+    plans = (Plan.model_validate_json(line) for _, line in whole_lines(folder.path / "plans.jsonl"))
+    return {plan.key: plan for plan in plans}
 
 
-def _make_records(
-    session: Session,
-    writer: RecordWriter,
-    records: dict[Slot, Record],
-    cache: CallCache | None,
-    listening: Listening | None,
-    max_cost_usd: float | None,
-) -> Engine:
-    counted = {key for record in records.values() if record.status != "failed" for key in record.calls}
-
+def _keeper(records: dict[Slot, Record], appender: Appender) -> Callable[[Record], None]:
     def keep(record: Record) -> None:
         records[record.slot] = record
-        writer.append(record)
+        appender.append(record)
 
-    engine = Engine(session.model, cache, keep, counted=counted, max_cost_usd=max_cost_usd)
-    if isinstance(session.model, Replay):
-        done = dict(records)
-        for record in replay_records(session.model, session.suite, session.contexts, session.config.repeats, done):
-            keep(record)
-        return engine
+    return keep
+
+
+def _make_plans(session: Session, folder: RunFolder, cache: CallCache | None, max_cost_usd: float | None) -> float:
+    """Write the plans that are missing, one line each as they come; returns what this run has spent on plans."""
+    planner = session.planner
+    if planner is None:
+        return 0.0
+    session.plans.update(read_plans(folder))
+    spent = sum(plan.cost_usd for plan in session.plans.values())
+    wanted = planner.requests(session.suite)
+    missing = {
+        key: wanted[key] for key in wanted if (known := session.plans.get(key)) is None or known.status == "failed"
+    }
+    with Appender(folder.path / "plans.jsonl") as appender:
+        for key, outcome in _plan_outcomes(planner, missing, cache):
+            if max_cost_usd is not None and spent >= max_cost_usd:
+                raise BudgetError(
+                    f"stopped after ${spent:.4f} for plans: the limit is ${max_cost_usd:.2f}",
+                    hint="all plans are kept; the same command with a higher --max-cost continues",
+                )
+            session.plans[key] = read_plan(key, outcome)
+            spent += outcome.cost_usd
+            appender.append(session.plans[key])
+    return spent
+
+
+def _plan_outcomes(
+    planner: Planner, missing: dict[str, Prompt | Unfit], cache: CallCache | None
+) -> Iterable[tuple[str, Outcome]]:
+    cache = cache if planner.card.reusable else None
+    found = {} if cache is None else cache.find(list(missing))
+    for key, outcome in found.items():
+        yield key, outcome.model_copy(update={"cost_usd": 0.0})
+    prompts: dict[str, Prompt] = {}
+    for key, prompt in missing.items():
+        if isinstance(prompt, Unfit):
+            yield key, Outcome.invalid(prompt.reason)
+        elif key not in found:
+            prompts[key] = prompt
+    for key, outcome in planner.ask(prompts) if prompts else ():
+        if cache is not None:
+            cache.keep(key, outcome, at_once=True)
+        yield key, outcome
+
+
+def _make_records(session: Session, engine: Engine, records: dict[Slot, Record], listening: Listening | None) -> None:
+    model = session.model
+    if isinstance(model, Replay):
+        for record in list(replay_records(model, session.suite, session.contexts, records)):
+            engine.keep(record)
+        return
     work = session.work(records)
     engine.listener = None if listening is None else listening(work, len(records))
-    if work.calls and hasattr(session.model, "prepare"):
-        session.model.prepare()
+    if work.calls and hasattr(model, "prepare"):
+        model.prepare()
     engine.execute(work)
-    return engine
 
 
-def _timing(records: Iterable[Record], engine: Engine, elapsed_s: float) -> Json:
+def _timing(session: Session, records: Iterable[Record], engine: Engine, elapsed_s: float) -> Json:
     """Measured, not computed: left out when a run is verified."""
     latencies = [record.latency_ms for record in records if record.status == "ok" and record.latency_ms > 0]
     return {
@@ -158,31 +197,8 @@ def _timing(records: Iterable[Record], engine: Engine, elapsed_s: float) -> Json
         "calls_asked": engine.asked,
         "spent_usd": engine.spent_usd,
         "tokens_per_s": round(engine.tokens / elapsed_s, 1) if engine.tokens else None,
+        "tokens_naive": getattr(session.model, "naive_tokens", None) or None,
+        "tokens_computed": getattr(session.model, "computed_tokens", None) or None,
         "latency_ms_p50": stats.quantile(latencies, 0.5).to_json() if latencies else None,
         "latency_ms_p95": stats.quantile(latencies, 0.95).to_json() if latencies else None,
     }
-
-
-def write_parquet(path: Path, records: Iterable[Record]) -> None:
-    """The records as one table, for other tools."""
-    import pyarrow as arrow
-    import pyarrow.parquet as parquet
-
-    rows = [json.loads(record.model_dump_json()) for record in records]
-    columns = {name: [row[name] for row in rows] for name in Record.model_fields}
-    partial = path.with_suffix(".partial")
-    parquet.write_table(arrow.table({name: _column(name, values) for name, values in columns.items()}), partial)
-    partial.replace(path)
-
-
-def _column(name: str, values: list[Any]) -> Any:
-    import pyarrow as arrow
-
-    floats = ("chosen_score", "rejected_score", "margin", "latency_ms", "cost_usd")
-    lists = ("dropped", "raw", "calls")
-    integers = ("repeat", "posts", "tokens_in", "tokens_out")
-    if name in floats:
-        return arrow.array(values, arrow.float64())
-    if name in lists:
-        return arrow.array(values, arrow.list_(arrow.string()))
-    return arrow.array(values, arrow.int64() if name in integers else arrow.string())

@@ -1,14 +1,16 @@
 """Looking before spending: pairs, calls, tokens, time or cost. Asks the model nothing and spends nothing."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from prbench.config import Price
+from prbench.contexts import Unfit, is_rater
 from prbench.errors import BudgetError
 from prbench.models import Windowed
 from prbench.run.calls import CallCache
 from prbench.run.session import Session
-from prbench.run.work import Slot, Work
-from prbench.types import Frozen, Prompt, Record
+from prbench.run.work import Slot, Work, render
+from prbench.types import AnswerView, Frozen, PairView, Prompt, Record
 
 _TYPICAL_REPLY_TOKENS = 200
 """What a judge writes before its verdict, for an estimate of cost; the true number is only known afterwards."""
@@ -41,9 +43,10 @@ def forecast(session: Session, done: dict[Slot, Record], cache: CallCache | None
     """Estimate what is still to be done."""
     work = Work() if not hasattr(session.model, "render") else session.work(done)
     cached = cache.find(list(work.calls)) if cache is not None and session.model.card.reusable else {}
-    prompts = [call.prompt for key, call in work.calls.items() if key not in cached]
-    tokens, counted = _tokens(session, prompts)
-    planner = session.planner
+    views = [view for key, view in work.calls.items() if key not in cached]
+    tokens, counted = _tokens(session, views)
+    plans, plan_cost = _plans(session)
+    cost = _cost(session.model.card.price, tokens, len(views))
     return Forecast(
         pairs=len(session.suite),
         contexts=tuple(map(str, session.contexts)),
@@ -53,18 +56,18 @@ def forecast(session: Session, done: dict[Slot, Record], cache: CallCache | None
         calls_without_sharing=work.naive_calls,
         distinct_calls=len(work.calls),
         calls_in_cache=len(cached),
-        calls_to_make=len(prompts),
-        plans_to_make=0 if planner is None else len({planner.key(pair) for pair in session.suite} - set(session.plans)),
+        calls_to_make=len(views),
+        plans_to_make=plans,
         tokens_in=tokens,
         tokens_counted=counted,
-        cost_usd=_cost(session.model.card.price, tokens, len(prompts)),
+        cost_usd=None if cost is None or plan_cost is None else cost + plan_cost,
         time_s=_time(session, tokens),
     )
 
 
 def refuse_over_budget(estimate: Forecast, max_cost_usd: float | None) -> None:
     """Stop before the first call where the estimate is over the limit, or cannot be made."""
-    if max_cost_usd is None or not estimate.calls_to_make:
+    if max_cost_usd is None or not (estimate.calls_to_make or estimate.plans_to_make):
         return
     if estimate.cost_usd is None:
         raise BudgetError(
@@ -78,12 +81,39 @@ def refuse_over_budget(estimate: Forecast, max_cost_usd: float | None) -> None:
         )
 
 
-def _tokens(session: Session, prompts: list[Prompt]) -> tuple[int, bool]:
+def _plans(session: Session) -> tuple[int, float | None]:
+    """Plans to write, and what they cost together with the calls that will read them."""
+    planner = session.planner
+    if planner is None:
+        return 0, 0.0
+    prompts = [
+        prompt
+        for key, prompt in planner.requests(session.suite).items()
+        if key not in session.plans and not isinstance(prompt, Unfit)
+    ]
+    letters = sum(_letters(prompt) for prompt in prompts)
+    price = planner.card.price
+    if price is None:
+        return len(prompts), None
+    readers = [context for context in session.contexts if context.name in ("plan", "profile+plan")]
+    # Calls that show a plan cannot be rendered before it is written: they are estimated by the plans' own prompts.
+    reading = len(session.suite) * len(readers) * (1 if is_rater(session.model) else 2)
+    mean = letters / max(len(prompts), 1) / _BYTES_PER_TOKEN
+    return len(prompts), price.cost_usd(
+        len(prompts) * mean + reading * mean, (len(prompts) + reading) * _TYPICAL_REPLY_TOKENS
+    )
+
+
+def _tokens(session: Session, views: Sequence[AnswerView | PairView]) -> tuple[int, bool]:
     model: Any = session.model
+    prompts = (render(model, view) for view in views)
     if isinstance(model, Windowed):
         return sum(model.length(prompt) for prompt in prompts), hasattr(model, "parameter_count")
-    letters = sum(len(message.content.encode()) for prompt in prompts for message in prompt.messages)
-    return round(letters / _BYTES_PER_TOKEN), False
+    return round(sum(map(_letters, prompts)) / _BYTES_PER_TOKEN), False
+
+
+def _letters(prompt: Prompt) -> int:
+    return sum(len(message.content.encode()) for message in prompt.messages)
 
 
 def _cost(price: Price | None, tokens: int, calls: int) -> float | None:

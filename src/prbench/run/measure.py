@@ -30,15 +30,23 @@ class Measure:
         resamples: Bootstrap resamples for each interval.
         by: Tags to report groups by.
         stances: What each user of the suite wants on each axis, to sort the users shown under `other`.
+        calibrated: Whether score differences of a Rater are log-odds; a Comparer's margins always are.
     """
 
     def __init__(
-        self, seed: int, resamples: int, by: Sequence[str] = (), stances: Mapping[str, Mapping[str, str]] | None = None
+        self,
+        seed: int,
+        resamples: int,
+        by: Sequence[str] = (),
+        stances: Mapping[str, Mapping[str, str]] | None = None,
+        *,
+        calibrated: bool = False,
     ) -> None:
         self._seed = seed
         self._resamples = resamples
         self._by = by
         self._stances = stances or {}
+        self._calibrated = calibrated
 
     def context(self, name: str, credits: Credits) -> Json:
         """Everything about one context."""
@@ -156,7 +164,7 @@ class Measure:
         result["mirror_consistency"] = stats.mirror_consistency(
             [row.credit for row in halves],
             [row.row.tags["mirror"] for row in halves],
-            Clusters.of([couple_of[row.row.tags["mirror"]] for row in halves], [row.row.question for row in halves]),
+            Clusters.of([couple_of[row.row.tags["mirror"]] for row in halves], [row.row.item for row in halves]),
             self._rng(f"{name} mirror"),
             resamples=self._resamples,
         ).to_json()
@@ -170,7 +178,8 @@ class Measure:
         return result
 
     def _calibration(self, name: str, rows: Sequence[Credit]) -> Json:
-        if any(row.margin is None for row in rows):
+        rated = any(record.order == "rated" for record in rows[0].records)
+        if (rated and not self._calibrated) or any(row.margin is None for row in rows):
             return {}
         margins = np.array([row.margin for row in rows], dtype=float)
         probability = 0.5 * (1 + np.tanh(margins / 2))  # Bradley–Terry: σ(r_chosen − r_rejected)
@@ -242,7 +251,7 @@ class Measure:
 
 def clusters_of(rows: Sequence[Credit]) -> Clusters:
     """What varies together: users (or couples of users) and questions."""
-    return Clusters.of([row.row.unit for row in rows], [row.row.question for row in rows])
+    return Clusters.of([row.row.unit for row in rows], [row.row.item for row in rows])
 
 
 def relation(wanted: Mapping[str, str], held: Mapping[str, str]) -> str:

@@ -12,9 +12,10 @@ from prbench._version import __version__
 from prbench.config import RunConfig
 from prbench.data import DatasetRecord
 from prbench.models import ModelCard
+from prbench.plan import Plan
 from prbench.run.credits import Credits, PairRow, credits_by_context
 from prbench.run.measure import Json, Measure
-from prbench.types import Context, Frozen, Order, Record
+from prbench.types import CallUse, Context, Frozen, Record
 
 
 class BaselineScore(Frozen):
@@ -48,8 +49,10 @@ class RunFacts(Frozen):
     """Contexts that were evaluated."""
     unsupported: tuple[str, ...] = ()
     """Contexts that were asked for and that this model does not read."""
-    orders: tuple[Order, ...] = ("rated",)
-    """Orders in which the model was shown each pair."""
+    expected: int = 1
+    """Records that make a pair complete in a context: orders × repeats."""
+    one_order: bool = False
+    """Whether a Comparer was shown each pair in one order only."""
 
 
 def compute_result(
@@ -58,11 +61,14 @@ def compute_result(
     rows: Sequence[PairRow],
     records: Iterable[Record],
     baselines: Iterable[BaselineScore],
+    plans: Iterable[Plan] = (),
 ) -> Json:
     """All aggregates of a run: `{"result": …, "baselines": …}`."""
     records = list(records)
-    measure = Measure(config.seed, config.resamples, config.by, facts.stances)
-    credits = credits_by_context(rows, records, facts.contexts, len(facts.orders) * config.repeats)
+    measure = Measure(
+        config.seed, config.resamples, config.by, facts.stances, calibrated=facts.card.units == "log-odds"
+    )
+    credits = credits_by_context(rows, records, facts.contexts, facts.expected)
     result: Json = {
         "prbench": __version__,
         "model": facts.card.model_dump(mode="json"),
@@ -71,7 +77,7 @@ def compute_result(
         "contexts": {name: _context(measure, name, credits[name]) for name in facts.contexts},
         "unsupported": list(facts.unsupported),
         "effects": measure.effects(credits),
-        "usage": _usage(records),
+        "usage": _usage(records, plans),
     }
     blind = _baseline_credits(rows, baselines)
     scored = {name: measure.brief(name, found) for name, found in blind.items()}
@@ -101,18 +107,28 @@ def _baseline_credits(rows: Sequence[PairRow], scores: Iterable[BaselineScore]) 
     return {name: credits_by_context(rows, records, ["none"], 1)["none"] for name, records in by_name.items()}
 
 
-def _usage(records: Sequence[Record]) -> Json:
+def _usage(records: Sequence[Record], plans: Iterable[Plan]) -> Json:
+    """What all answers took, each distinct call and plan once; what was spent today is in the timing."""
     dropped = sum(len(record.dropped) for record in records)
     posts = dropped + sum(record.posts for record in records)
+    calls = distinct_calls(records)
+    written = list({plan.key: plan for plan in plans}.values())
+    uses: list[CallUse | Plan] = [*calls, *written]
     return {
         "records": len(records),
-        "distinct_calls": len({key for record in records for key in record.calls}),
+        "distinct_calls": len(calls),
         "calls_without_sharing": sum(len(record.calls) for record in records),
-        "tokens_in": sum(record.tokens_in for record in records),
-        "tokens_out": sum(record.tokens_out for record in records),
-        "cost_usd": round(sum(record.cost_usd for record in records), 9),
+        "plans": len(written),
+        "tokens_in": sum(use.tokens_in for use in uses),
+        "tokens_out": sum(use.tokens_out for use in uses),
+        "cost_usd": round(sum(use.cost_usd for use in uses), 9),
         "posts_dropped": stats.wilson(dropped, posts).to_json(),
     }
+
+
+def distinct_calls(records: Iterable[Record]) -> list[CallUse]:
+    """The calls behind records, each once."""
+    return list({call.key: call for record in records for call in record.calls}.values())
 
 
 def _warnings(facts: RunFacts, result: Json, baselines: Json) -> list[str]:
@@ -130,7 +146,7 @@ def _warnings(facts: RunFacts, result: Json, baselines: Json) -> list[str]:
                 f"context {name!r}: {context['without_verdict']['value']:.1%} of pairs have no verdict; "
                 f"accuracy lies between {context['bounds']['low']:.1%} and {context['bounds']['high']:.1%}"
             )
-    if facts.orders == ("chosen-first",):
+    if facts.one_order:
         found.append("the answers were shown in one order only: position bias is not measured")
     if facts.dataset.derived_users:
         found.append("the suite has no user ids: users were told apart by the content of their profiles")

@@ -7,15 +7,16 @@ from pathlib import Path
 from typing import Any, cast
 
 from prbench.config import RunConfig, digest
-from prbench.contexts import ContextBuilder, stances
+from prbench.contexts import ContextBuilder, is_rater, stances
 from prbench.data import Suite, load_pairs
 from prbench.errors import ConfigError, did_you_mean
-from prbench.models import BASELINES, Model, Rater, load_generator, load_model
+from prbench.models import BASELINES, Model, Rater, load_encoder, load_generator, load_model
 from prbench.plan import Plan, Planner
+from prbench.rank import BM25, Dense, Ranker
 from prbench.run.credits import PairRow
 from prbench.run.replay import Replay, check_contexts
 from prbench.run.result import BaselineScore, RunFacts
-from prbench.run.work import Slot, Work, orders_of, plan_work
+from prbench.run.work import Slot, Work, plan_work
 from prbench.types import AnswerView, Context, Record
 
 Json = dict[str, Any]
@@ -53,7 +54,8 @@ class Session:
     def identity(self) -> Json:
         """Everything that can change an answer."""
         card = self.model.card.model_dump(mode="json", include={"address", "revision", "parameters"})
-        return {**self.config.identity(), "card": card, "fingerprint": self.suite.record.fingerprint}
+        fingerprints = [suite.record.fingerprint for suite in (self.suite, self.everything)]
+        return {**self.config.identity(), "card": card, "fingerprints": fingerprints}
 
     def default_folder(self) -> Path:
         """`runs/<suite>-<model>-<8 hex of the resolved configuration>`."""
@@ -61,12 +63,19 @@ class Session:
         suite, model = (re.sub(r"[^A-Za-z0-9.]+", "_", Path(name).name).strip("_.")[:40] or "run" for name in names)
         return Path("runs") / f"{suite}-{model}-{digest(self.identity)[:8]}"
 
-    @property
+    @cached_property
+    def ranker(self) -> Ranker:
+        """Who chooses posts."""
+        if self.config.ranker == "bm25":
+            return BM25()
+        return Dense(load_encoder(self.config.ranker, self.config.options))
+
+    @cached_property
     def planner(self) -> Planner | None:
         """Who writes plans, where a context needs them."""
         if not any(context.name in ("plan", "profile+plan") for context in self.contexts):
             return None
-        return Planner(load_generator(self.config.planner or self.config.model, self.config.options))
+        return Planner(load_generator(self.config.planner or self.config.model, self.config.options), self.ranker)
 
     def work(self, done: Mapping[Slot, Record] | None = None) -> Work:
         """What is still to be asked; every prompt is built here, before the first call."""
@@ -78,7 +87,7 @@ class Session:
                 pair.id: plan.plan for pair in self.suite if (plan := self.plans.get(planner.key(pair))) and plan.plan
             }
         )
-        builder = ContextBuilder(self.everything, self.model, seed=self.config.seed, plans=plans)
+        builder = ContextBuilder(self.everything, self.model, ranker=self.ranker, seed=self.config.seed, plans=plans)
         return plan_work(
             self.suite,
             self.model,
@@ -86,6 +95,7 @@ class Session:
             builder,
             both_orders=self.config.orders == "both",
             repeats=self.config.repeats,
+            seed=self.config.seed,
             done=done,
             allow_unfit=self.config.allow_unfit,
         )
@@ -100,8 +110,13 @@ class Session:
             stances=stances(self.everything),
             contexts=tuple(map(str, self.contexts)),
             unsupported=tuple(map(str, self.unsupported)),
-            orders=model.orders if isinstance(model, Replay) else orders_of(model, self.config.orders == "both"),
+            expected=model.expected if isinstance(model, Replay) else self._orders * self.config.repeats,
+            one_order=self._orders == 1 and not is_rater(model) and not isinstance(model, Replay),
         )
+
+    @property
+    def _orders(self) -> int:
+        return 1 if is_rater(self.model) or self.config.orders == "first" else 2
 
     @property
     def rows(self) -> list[PairRow]:
@@ -135,6 +150,8 @@ def _selected(suite: Suite, config: RunConfig) -> Suite:
                 f"suite {suite.record.name!r} has no split {config.split!r}", hint=did_you_mean(config.split, splits)
             )
         suite = suite.filter(lambda pair: pair.tags.get("split") == config.split, note=f"split {config.split}")
+    if not len(suite):
+        raise ConfigError(f"suite {suite.record.name!r} has no pairs to evaluate")
     return suite if config.limit is None else suite.limit(config.limit, config.seed)
 
 

@@ -10,6 +10,7 @@ import tempfile
 import time
 import tomllib
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -23,10 +24,11 @@ from prbench.types import Record
 
 SYNC_RECORDS = 200
 SYNC_SECONDS = 1.0
+LOCK = "run.lock"
 
 
 class RunFolder:
-    """The files of one run. Reading needs no lock; `open_for_writing` takes it."""
+    """The files of one run. Reading needs no lock; who writes holds `locked`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -63,7 +65,11 @@ class RunFolder:
 
     def read_config(self) -> dict[str, Any]:
         """Read `config.toml`."""
-        return tomllib.loads((self.path / "config.toml").read_text(encoding="utf-8"))
+        path = self.path / "config.toml"
+        try:
+            return tomllib.loads(path.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise RunError(f"{path} is damaged: {error}", hint="give this run a new folder with -o") from error
 
     def write_json(self, name: str, data: Any) -> None:
         """Replace a small JSON file whole."""
@@ -78,32 +84,54 @@ class RunFolder:
         """Replace `config.toml` whole."""
         write_whole(self.path / "config.toml", tomli_w.dumps(_without_none(data)))
 
-    def open_for_writing(self) -> "RecordWriter":
-        """Take the folder's lock and open the records for appending."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        return RecordWriter(self)
-
-
-class RecordWriter:
-    """Holds the lock of a run folder and appends records to it."""
-
-    def __init__(self, folder: RunFolder) -> None:
-        self._folder = folder
-        self._lock = FileLock(folder.path / "run.lock", blocking=False)
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder's lock; a folder with somebody else's files in it, or another writer, is refused."""
         try:
-            self._lock.acquire()
+            self.path.mkdir(parents=True, exist_ok=True)
+            foreign = any(self.path.iterdir()) and not any(
+                (self.path / name).exists() for name in (LOCK, "config.toml")
+            )
+        except OSError as error:
+            raise RunError(f"cannot write to {str(self.path)!r}: {error.strerror}", hint="choose another -o") from error
+        if foreign:
+            raise RunError(
+                f"{str(self.path)!r} is not empty and not a run: nothing in it was touched",
+                hint="give this run a folder of its own with -o",
+            )
+        lock = FileLock(self.path / LOCK, blocking=False)
+        try:
+            lock.acquire()
         except Timeout:
             raise RunError(
-                f"another process is writing to {str(folder.path)!r}",
+                f"another process is writing to {str(self.path)!r}",
                 hint="wait for it, or give this run its own folder with -o",
             ) from None
-        cut_torn_line(folder.records_path)
-        self._handle = folder.records_path.open("ab")
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def set_aside(self, names: Iterable[str]) -> None:
+        """Keep old files under a name with the time in it, so that a run starts anew and nothing is lost."""
+        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+        for name in names:
+            path = self.path / name
+            if path.is_file():
+                path.rename(path.with_name(f"{path.stem}.{stamp}{path.suffix}"))
+
+
+class Appender:
+    """Appends lines to a file, synced to disk in batches; a torn last line is cut off first."""
+
+    def __init__(self, path: Path) -> None:
+        cut_torn_line(path)
+        self._handle = path.open("ab")
         self._unsynced = 0
         self._synced_at = time.monotonic()
 
-    def append(self, record: Record) -> None:
-        """Write one record; synced to disk in batches."""
+    def append(self, record: BaseModel) -> None:
+        """Write one line."""
         line = record.model_dump_json(exclude_defaults=True)
         self._handle.write(line.encode() + b"\n")
         self._unsynced += 1
@@ -125,7 +153,6 @@ class RecordWriter:
     ) -> None:
         self.sync()
         self._handle.close()
-        self._lock.release()
 
 
 def whole_lines(path: Path) -> Iterator[tuple[int, str]]:

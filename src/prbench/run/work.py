@@ -4,6 +4,7 @@ All views are built and all prompts rendered before the first call, so that a pa
 suite cannot have or a cost over the limit is found while nothing is spent.
 """
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, cast
@@ -30,19 +31,13 @@ class Task(NamedTuple):
     dropped: tuple[str, ...]
 
 
-class Call(NamedTuple):
-    """One question to the model."""
-
-    view: AnswerView | PairView
-    prompt: Prompt
-
-
 @dataclass
 class Work:
     """Tasks still open, the distinct calls they need, and records that need no call."""
 
     tasks: list[Task] = field(default_factory=list)
-    calls: dict[str, Call] = field(default_factory=dict)
+    calls: dict[str, AnswerView | PairView] = field(default_factory=dict)
+    """By key, in the order in which they are asked. Prompts are not kept: there may be gigabytes of them."""
     unfit: list[Record] = field(default_factory=list)
 
     @property
@@ -51,11 +46,19 @@ class Work:
         return sum(len(task.keys) for task in self.tasks)
 
 
-def orders_of(model: Model, both: bool) -> tuple[Order, ...]:
-    """The orders in which a model is shown a pair."""
+def orders_of(model: Model, pair: Pair, *, both: bool, seed: int) -> tuple[Order, ...]:
+    """The orders in which a model is shown a pair.
+
+    Where only one is asked for, a hash of question and answers decides which answer stands first, so that it says
+    nothing of the label and is the same for both halves of a mirrored couple.
+    """
     if is_rater(model):
         return ("rated",)
-    return ("chosen-first", "chosen-second") if both else ("chosen-first",)
+    if both:
+        return ("chosen-first", "chosen-second")
+    low, high = sorted((pair.chosen, pair.rejected))
+    coin = hashlib.sha256("\x00".join((str(seed), pair.question, low, high)).encode()).digest()[0] % 2
+    return ("chosen-first",) if (pair.chosen == low) == (coin == 0) else ("chosen-second",)
 
 
 def plan_work(
@@ -66,18 +69,18 @@ def plan_work(
     *,
     both_orders: bool = True,
     repeats: int = 1,
+    seed: int = 0,
     done: Mapping[Slot, Record] | None = None,
     allow_unfit: bool = False,
 ) -> Work:
     """List the records that are missing, pair by pair, and the calls they need."""
     work = Work()
     done = done or {}
-    orders = orders_of(model, both_orders)
     for context in contexts:
         for pair in _user_by_user(pairs):
             slots = [
                 (order, repeat)
-                for order in orders
+                for order in orders_of(model, pair, both=both_orders, seed=seed)
                 for repeat in range(repeats)
                 if (known := done.get((pair.id, str(context), order, repeat))) is None or known.status == "failed"
             ]
@@ -123,7 +126,10 @@ def _add(
         return
     for order, repeat in slots:
         view = shown.view.swap() if order == "chosen-second" else shown.view
-        keys = tuple(_call(work, model, call_view, repeat) for call_view in _call_views(model, view))
+        calls = {_key(model, call_view, repeat): call_view for call_view in _call_views(model, view)}
+        for key in sorted(calls):  # the order of asking must not tell a model which answer is the chosen one
+            work.calls.setdefault(key, calls[key])
+        keys = tuple(calls)
         work.tasks.append(Task(pair.id, str(context), order, repeat, keys, view.user, len(view.posts), shown.dropped))
 
 
@@ -131,9 +137,10 @@ def _call_views(model: Model, view: PairView) -> tuple[AnswerView | PairView, ..
     return view.answers() if is_rater(model) else (view,)
 
 
-def _call(work: Work, model: Model, view: AnswerView | PairView, repeat: int) -> str:
-    render = cast(Callable[[AnswerView | PairView], Prompt], model.render)
-    prompt = render(view)
-    key = call_key(model.card, prompt, repeat)
-    work.calls.setdefault(key, Call(view, prompt))
-    return key
+def _key(model: Model, view: AnswerView | PairView, repeat: int) -> str:
+    return call_key(model.card, render(model, view), repeat)
+
+
+def render(model: Model, view: AnswerView | PairView) -> Prompt:
+    """What the model receives for a view of its own kind."""
+    return cast(Callable[[AnswerView | PairView], Prompt], model.render)(view)

@@ -1,0 +1,28 @@
+"""AUDIT: is a suite sound? Balance, duplicates, leaks, evidence, splits, and whether the stance is in the text.
+
+Works on any suite: what a suite has nothing for (no mirror tags, no axes, no profiles) is not applicable. It looks at
+texts, tags and content-blind raters only; whether an answer is true or a persona believable, a reader must say.
+"""
+
+from prbench.audit.attributes import load_people
+from prbench.audit.examine import Audit, Check, audit
+from prbench.audit.people import People
+from prbench.audit.result import Example, Figure, Finding, Verdict
+from prbench.audit.settings import Settings, default_settings, load_settings
+from prbench.audit.tables import audit_tables
+
+__all__ = [
+    "Audit",
+    "Check",
+    "Example",
+    "Figure",
+    "Finding",
+    "People",
+    "Settings",
+    "Verdict",
+    "audit",
+    "audit_tables",
+    "default_settings",
+    "load_people",
+    "load_settings",
+]

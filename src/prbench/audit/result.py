@@ -1,0 +1,92 @@
+"""What an audit finds: figures, each with its own verdict and the examples that speak against it."""
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+
+from prbench.stats import Estimate
+from prbench.types import Frozen
+
+
+class Verdict(StrEnum):
+    """How a check ended; `not applicable` where the suite has nothing for it to look at."""
+
+    NOT_APPLICABLE = "not applicable"
+    PASS = "pass"  # noqa: S105 (a verdict, no password)
+    WARN = "warn"
+    FAIL = "fail"
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """The gravest of several verdicts; without any, nothing was applicable.
+
+    Example:
+        >>> str(worst([Verdict.PASS, Verdict.WARN, Verdict.NOT_APPLICABLE]))
+        'warn'
+    """
+    order = list(Verdict)
+    return max(verdicts, key=order.index, default=Verdict.NOT_APPLICABLE)
+
+
+class Example(Frozen):
+    """One offence: where to look, and what is seen there."""
+
+    ids: tuple[str, ...]
+    """Ids of pairs, posts, users or axes; the answer of a pair is written `PAIR#chosen` or `PAIR#rejected`."""
+    detail: str = ""
+
+
+class Figure(Frozen):
+    """A number with its verdict, and everything that speaks against it."""
+
+    name: str
+    verdict: Verdict
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    n: int
+    """How many things were looked at."""
+    examples: tuple[Example, ...] = ()
+
+    @classmethod
+    def counted(cls, name: str, n: int, offences: Sequence[Example], otherwise: Verdict = Verdict.FAIL) -> "Figure":
+        """How many of `n` things offend: none is a pass, any has the verdict `otherwise`.
+
+        Example:
+            >>> str(Figure.counted("halves that lack the other", 12, []).verdict)
+            'pass'
+        """
+        if n == 0 and not offences:
+            return cls(name=name, verdict=Verdict.NOT_APPLICABLE, value=None, n=0)
+        verdict = otherwise if offences else Verdict.PASS
+        return cls(name=name, verdict=verdict, value=len(offences), n=n, examples=tuple(offences))
+
+    @classmethod
+    def estimated(cls, name: str, estimate: Estimate, verdict: Verdict, examples: Sequence[Example] = ()) -> "Figure":
+        """An estimate with its interval; one that the data do not give is not applicable."""
+        if estimate.value is None:
+            verdict = Verdict.NOT_APPLICABLE
+        return cls(name=name, verdict=verdict, examples=tuple(examples), **estimate.to_json())
+
+
+class Finding(Frozen):
+    """What one check has to say: its verdict is that of its gravest figure."""
+
+    check: str
+    verdict: Verdict
+    asks: str
+    """The question that the check puts to the suite."""
+    threshold: str
+    """Where it draws the line, in words and numbers."""
+    figures: tuple[Figure, ...] = ()
+
+    @classmethod
+    def of(cls, check: str, *, asks: str, threshold: str, figures: Sequence[Figure]) -> "Finding":
+        """Sum up the figures of a check.
+
+        Example:
+            >>> finding = Finding.of("evidence", asks="…", threshold="…", figures=[Figure.counted("gone", 3, [])])
+            >>> str(finding.verdict)
+            'pass'
+        """
+        verdict = worst(figure.verdict for figure in figures)
+        return cls(check=check, verdict=verdict, asks=asks, threshold=threshold, figures=tuple(figures))

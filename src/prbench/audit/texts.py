@@ -1,0 +1,213 @@
+"""What can be measured of a text without understanding it: words, sentences, shared runs of words, near-duplicates.
+
+Texts are compared by their words alone: case, punctuation and layout do not count.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Codes = NDArray[np.uint32]
+Hashes = NDArray[np.uint64]
+
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)]*\s+|\n+")
+_LIST_MARKER = re.compile(r"^[ \t]*(?:\d{1,2}[.)]|[-*•–])[ \t]+", re.MULTILINE)
+_VOWELS = re.compile(r"[aeiouy]+")
+
+MOST_COMPARED = 100
+"""A text that is close to more others than this is known for it without being compared with all of them."""
+
+
+def words(text: str) -> list[str]:
+    """The words of a text, in lower case.
+
+    Example:
+        >>> words("Don't boil GREEN tea: 80 °C!")
+        ["don't", 'boil', 'green', 'tea', '80', 'c']
+    """
+    return _WORD.findall(text.lower().replace("’", "'"))
+
+
+def sentences(text: str) -> list[str]:
+    r"""The sentences of a text; a line ends one, and the number or bullet of a list item is none.
+
+    Example:
+        >>> sentences("1. Boil it. Wait!\n2. Pour")
+        ['Boil it.', 'Wait!', 'Pour']
+    """
+    parts = (part.strip() for part in _SENTENCE_END.split(without_list_markers(text)))
+    return [part for part in parts if _WORD.search(part)]
+
+
+def list_markers(text: str) -> int:
+    r"""How many lines open with a number or a bullet.
+
+    Example:
+        >>> list_markers("Do this:\n1. Boil.\n2. Pour.\n- Drink.")
+        3
+    """
+    return len(_LIST_MARKER.findall(text))
+
+
+def without_list_markers(text: str) -> str:
+    """The text without the numbers and bullets of its lists."""
+    return _LIST_MARKER.sub("", text)
+
+
+def reading_ease(text: str) -> float:
+    """Flesch reading ease: about 60 to 70 for plain English, lower is harder. Syllables are counted by rule of thumb.
+
+    Example:
+        >>> round(reading_ease("The cat sat on the mat."))
+        116
+    """
+    found = words(text)
+    if not found:
+        return 0.0
+    syllables = sum(map(_syllables, found))
+    return 206.835 - 1.015 * len(found) / max(len(sentences(text)), 1) - 84.6 * syllables / len(found)
+
+
+def _syllables(word: str) -> int:
+    groups = len(_VOWELS.findall(word))
+    silent = word.endswith("e") and not word.endswith(("le", "ee", "ye")) and groups > 1
+    return max(groups - silent, 1)
+
+
+class Shingles:
+    """Runs of `n` words as numbers; equal runs have equal numbers within one instance.
+
+    Example:
+        >>> shingles = Shingles()
+        >>> one, two = shingles.of("Never boil green tea.", 3), shingles.of("never BOIL green coffee", 3)
+        >>> int(one[0]) == int(two[0]), int(one[1]) == int(two[1])
+        (True, False)
+    """
+
+    def __init__(self) -> None:
+        self._vocabulary: dict[str, int] = {}
+        self._codes: dict[str, Codes] = {}
+        self._factors = np.random.default_rng(0).integers(1, 2**63, size=64, dtype=np.uint64) | np.uint64(1)
+
+    def of(self, text: str, n: int) -> Hashes:
+        """One number for each run, in the order of the text; none where the text has fewer words."""
+        codes = self._encode(text)
+        count = max(len(codes) - n + 1, 0)
+        runs = np.zeros(count, dtype=np.uint64)
+        for place, factor in enumerate(self._factors[:n] if count else ()):
+            runs += codes[place : place + count] * factor
+        return runs
+
+    def length(self, text: str) -> int:
+        """How many words the text has."""
+        return len(self._encode(text))
+
+    def _encode(self, text: str) -> Codes:
+        """One number for each word; kept, since many checks read the same text."""
+        if text not in self._codes:
+            known = self._vocabulary
+            codes = [known.setdefault(word, len(known) + 1) for word in words(text)]
+            self._codes[text] = np.array(codes, dtype=np.uint32)
+        return self._codes[text]
+
+
+class Near(NamedTuple):
+    """Two texts, by position, and how much of their word 5-grams they share."""
+
+    first: int
+    second: int
+    similarity: float
+
+
+def near_duplicates(texts: Sequence[str], threshold: float, shingles: Shingles, n: int = 5) -> list[Near]:
+    """All pairs of texts whose word n-grams have a Jaccard similarity of at least `threshold`, most similar first.
+
+    Exact: a pair that reaches the threshold must share one of the rarest n-grams of both (prefix filtering), so only
+    texts that do are compared. Texts with fewer than n words are compared as a whole.
+
+    Example:
+        >>> tea = "never boil green tea because it turns bitter and dull"
+        >>> near_duplicates([tea, "something else altogether in these words", tea + " indeed"], 0.5, Shingles())
+        [Near(first=0, second=2, similarity=0.857...)]
+    """
+    sets = [np.unique(shingles.of(text, min(n, max(shingles.length(text), 1)))) for text in texts]
+    found = []
+    for first, second in _candidates(sets, threshold):
+        shared = len(np.intersect1d(sets[first], sets[second], assume_unique=True))
+        similarity = shared / (len(sets[first]) + len(sets[second]) - shared)
+        if similarity >= threshold:
+            found.append(Near(first, second, similarity))
+    return sorted(found, key=lambda near: (-near.similarity, near.first, near.second))
+
+
+def _candidates(sets: Sequence[Hashes], threshold: float) -> list[tuple[int, int]]:
+    """Pairs that share one of the n-grams that both hold among their rarest."""
+    if not sets:
+        return []
+    runs = np.concatenate(sets)
+    owners = np.repeat(np.arange(len(sets)), [len(one) for one in sets])
+    _, inverse, counts = np.unique(runs, return_inverse=True, return_counts=True)
+    by_rarity = np.lexsort((runs, counts[inverse], owners))
+    starts = np.concatenate([[0], np.cumsum([len(one) for one in sets])])
+    kept = []
+    for owner, one in enumerate(sets):
+        prefix = len(one) - int(np.ceil(threshold * len(one))) + 1
+        kept.append(by_rarity[starts[owner] : starts[owner] + min(prefix, len(one))])
+    rows = np.concatenate(kept)
+    rows = rows[np.lexsort((owners[rows], runs[rows]))]
+    keys, holders = runs[rows], owners[rows]
+    pairs: set[tuple[int, int]] = set()
+    for step in range(1, min(MOST_COMPARED, len(keys) - 1) + 1):
+        same = keys[step:] == keys[:-step]
+        if not same.any():
+            break
+        pairs.update(zip(holders[:-step][same].tolist(), holders[step:][same].tolist(), strict=True))
+    return sorted(pairs)
+
+
+class Copy(NamedTuple):
+    """A run of words of a source that also stands in a target; texts by position."""
+
+    source: int
+    target: int
+    words: str
+
+
+def copies(sources: Sequence[str], targets: Sequence[str], shingles: Shingles, *, run: int, least: int) -> list[Copy]:
+    """Where a target holds `run` words of a source in a row, or the whole of a source that has fewer (but `least`).
+
+    Each source and target is named together once, with the first run that they share.
+
+    Example:
+        >>> told = ["Mum says: warm the pot before you pour."]
+        >>> copies(["Warm the pot before you pour"], told, Shingles(), run=8, least=4)
+        [Copy(source=0, target=0, words='warm the pot before you pour')]
+    """
+    lengths = [min(shingles.length(source), run) for source in sources]
+    found: dict[tuple[int, int], str] = {}
+    for length in sorted({length for length in lengths if length >= least}):
+        chosen = [index for index, own in enumerate(lengths) if own == length]
+        known = [np.unique(shingles.of(sources[index], length)) for index in chosen]
+        for source, target, place in _shared(known, [shingles.of(text, length) for text in targets]):
+            key = (chosen[source], target)
+            found.setdefault(key, " ".join(words(targets[target])[place : place + length]))
+    return [Copy(source, target, text) for (source, target), text in sorted(found.items())]
+
+
+def _shared(known: Sequence[Hashes], held: Sequence[Hashes]) -> Iterator[tuple[int, int, int]]:
+    """Every (source, target, place in the target) of a shared run."""
+    keys = np.concatenate(known)
+    owners = np.repeat(np.arange(len(known)), [len(one) for one in known])
+    order = np.argsort(keys, kind="stable")
+    keys, owners = keys[order], owners[order]
+    starts = np.cumsum([0, *(len(runs) for runs in held)])
+    runs = np.concatenate([np.zeros(0, dtype=np.uint64), *held])
+    low, high = np.searchsorted(keys, runs, "left"), np.searchsorted(keys, runs, "right")
+    for row in np.flatnonzero(high > low).tolist():
+        target = int(np.searchsorted(starts, row, "right")) - 1
+        for owner in owners[low[row] : high[row]].tolist():
+            yield owner, target, row - int(starts[target])

@@ -1,0 +1,24 @@
+"""BUILD: suites out of what teams already have.
+
+`build_mirror` turns a log of ratings or judgments into a mirrored suite, on which whoever ignores the user is right
+exactly half of the time. It refuses a log without disagreement, and never writes half a suite.
+"""
+
+from prbench.build.card import Exactness, MirrorCard, SourceFile, SplitCounts
+from prbench.build.mirror import MirrorBuild, build_mirror
+from prbench.build.options import MirrorOptions, parse_splits
+from prbench.build.preferences import Mirrorable, Preferences, count_mirrored
+
+__all__ = [
+    "Exactness",
+    "MirrorBuild",
+    "MirrorCard",
+    "MirrorOptions",
+    "Mirrorable",
+    "Preferences",
+    "SourceFile",
+    "SplitCounts",
+    "build_mirror",
+    "count_mirrored",
+    "parse_splits",
+]

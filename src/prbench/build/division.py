@@ -1,0 +1,85 @@
+"""What both kinds of log give: context rows and preferences to ask about."""
+
+from collections import Counter
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from prbench.build.arrays import Indices, Numbers
+from prbench.build.items import Items
+from prbench.build.preferences import Mirrorable, Preferences
+from prbench.types import Post
+
+
+class Division(NamedTuple):
+    """A log divided into what is shown of a user and what the user is asked."""
+
+    context: Indices
+    """Rows of the log."""
+    context_user: Indices
+    """The user of each context row."""
+    asked: Preferences
+    split: Indices
+    """The split in which each preference is asked."""
+    dropped: Counter[str]
+
+
+class LabelledPair(NamedTuple):
+    """A context judgment for methods that learn from labels: two items, and which of them the user preferred."""
+
+    a: int
+    b: int
+    prefers_a: bool
+    reason: str = ""
+
+
+class Log(Protocol):
+    """A log of ratings or of judgments."""
+
+    @property
+    def users(self) -> tuple[str, ...]:
+        """Ids of all users, sorted."""
+        ...
+
+    @property
+    def items(self) -> Items:
+        """The texts."""
+        ...
+
+    @property
+    def dropped(self) -> Counter[str]:
+        """What was left out while reading, by reason."""
+        ...
+
+    @property
+    def kind(self) -> str:
+        """`ratings` or `judgments`."""
+        ...
+
+    def mirrorable(self) -> Mirrorable:
+        """How much of the log has an opposite at all."""
+        ...
+
+    def item_weights(self) -> Numbers:
+        """How much each item matters to the balance of splits."""
+        ...
+
+    def links(self) -> tuple[Indices, Indices]:
+        """Items that were compared with each other."""
+        ...
+
+    def user_weights(self, item_split: Indices) -> Numbers:
+        """How much each user (row) has to give in each split of the items (column)."""
+        ...
+
+    def divide(self, item_split: Indices, user_split: Indices, share: float, random: np.random.Generator) -> Division:
+        """Set a share of each user's rows aside as context, no item on both sides for one user."""
+        ...
+
+    def post(self, row: int) -> Post:
+        """A row in the user's voice."""
+        ...
+
+    def labelled_pairs(self, rows: Indices, most: int, random: np.random.Generator) -> list[LabelledPair]:
+        """Context rows of one user as labelled pairs."""
+        ...

@@ -1,0 +1,57 @@
+"""The command `prbench audit`: is a suite sound?"""
+
+from pathlib import Path
+from typing import Annotated, cast
+
+import typer
+
+from prbench.cli.app import Format
+
+EXIT_FAILED = 1
+
+
+def audit(
+    suite: Annotated[str, typer.Argument(help="Suite name, file, or NAME=FOLDER.", metavar="SUITE")] = "mirror",
+    split: Annotated[str, typer.Option(help="Part of the suite; 'all' for all of it.")] = "all",
+    people: Annotated[
+        Path | None, typer.Option(help="TOML, JSON or CSV with attributes of users, to test stances against.")
+    ] = None,
+    rater: Annotated[
+        list[str] | None, typer.Option(help="Also ask this model without showing the user; repeatable.")
+    ] = None,
+    check: Annotated[
+        list[str] | None, typer.Option(help="Only this check, by the name it has in the table; repeatable.")
+    ] = None,
+    settings: Annotated[Path | None, typer.Option(help="TOML with thresholds and exemptions of axes.")] = None,
+    examples: Annotated[int, typer.Option(min=0, help="How many offences to show of each figure.")] = 3,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Also write the audit to this JSON file.")] = None,
+    column: Annotated[list[str] | None, typer.Option(help="FIELD=COLUMN of your file; repeatable.")] = None,
+    revision: Annotated[str | None, typer.Option(help="Revision of a hub suite.")] = None,
+    format: Annotated[Format, typer.Option("--format", help="How the tables look.")] = Format.table,
+) -> None:
+    """Check a suite: balance, duplicates, leaks, evidence, splits, stances; exit 1 if a check fails."""
+    import json
+
+    from prbench import audit as room
+    from prbench.cli.commands import read_columns
+    from prbench.data import load_pairs
+    from prbench.report import Format as Shown
+    from prbench.report import render
+
+    pairs = load_pairs(
+        suite, split=None if split == "all" else split, columns=read_columns(column or []), revision=revision
+    )
+    found = room.audit(
+        pairs,
+        settings=room.load_settings(settings) if settings else None,
+        people=room.load_people(people, {pair.user for pair in pairs}) if people else None,
+        raters=rater or (),
+        checks=check or (),
+    )
+    data = json.dumps(found.to_json(examples), ensure_ascii=False, indent=2, allow_nan=False)
+    if out:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(data + "\n", encoding="utf-8")
+    typer.echo(data if format is Format.json else render(room.audit_tables(found, examples), cast(Shown, format.value)))
+    if found.failed:
+        raise typer.Exit(EXIT_FAILED)

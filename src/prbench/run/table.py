@@ -1,0 +1,40 @@
+"""`records.parquet`: the records as one table, for other tools."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from prbench.types import Record
+
+_FLOATS = ("chosen_score", "rejected_score", "margin")
+_INTEGERS = ("repeat", "posts")
+_LISTS = ("dropped", "raw", "calls")
+
+
+def write_parquet(path: Path, records: Iterable[Record]) -> None:
+    """Write all records; of a call only its key."""
+    import pyarrow as arrow
+    import pyarrow.parquet as parquet
+
+    rows = [_row(record) for record in records]
+    columns = {name: arrow.array([row[name] for row in rows], _type(name)) for name in Record.model_fields}
+    partial = path.with_suffix(".partial")
+    parquet.write_table(arrow.table(columns), partial)
+    partial.replace(path)
+
+
+def _row(record: Record) -> dict[str, Any]:
+    row: dict[str, Any] = json.loads(record.model_dump_json())
+    row["calls"] = [call["key"] for call in row["calls"]]
+    return row
+
+
+def _type(name: str) -> Any:
+    import pyarrow as arrow
+
+    if name in _LISTS:
+        return arrow.list_(arrow.string())
+    if name in _FLOATS:
+        return arrow.float64()
+    return arrow.int64() if name in _INTEGERS else arrow.string()
