@@ -78,7 +78,7 @@ def read(paths: Iterable[Path]) -> list[dict[str, str]]:
     rows = []
     for path in paths:
         with path.open(newline="", encoding="utf-8") as handle:
-            rows += [{**row, "reader": path.stem} for row in csv.DictReader(handle)]
+            rows += [{**row, "reader": path.stem.split("-")[0]} for row in csv.DictReader(handle)]
     return rows
 
 

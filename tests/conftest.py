@@ -12,12 +12,6 @@ import pytest
 import tiny_models
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every test has its own cache of calls, and none touches the developer's."""
-    monkeypatch.setenv("PRBENCH_CACHE", str(tmp_path_factory.mktemp("cache")))
-
-
 @pytest.fixture(scope="session")
 def tiny_reward_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A saved Llama-style sequence classifier: chat template, BOS, no pad token."""

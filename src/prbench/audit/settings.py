@@ -61,6 +61,8 @@ class Settings(Frozen):
     """The split in which unseen axes must not occur."""
     sharing: Mapping[str, Mapping[str, str]] = {"seen-users": {"users": "train", "questions": "test"}}
     """What a split may share with which other one: `users`, `questions` (with their answers)."""
+    warn_only: tuple[str, ...] = ()
+    """Measures of style that warn but never fail, on any axis."""
     exempt: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
     """Axis → measures and raters that are the axis itself; `*` holds for every axis."""
     seed: int = 0

@@ -65,7 +65,8 @@ class StyleBalance:
         verdict = Verdict.PASS
         apart = difference.share > self.settings.style_share
         if apart and difference.is_clear and not difference.exempt:
-            if size > self.settings.style_fail and difference.axis:
+            grave = difference.axis and difference.measure not in self.settings.warn_only
+            if size > self.settings.style_fail and grave:
                 verdict = Verdict.FAIL
             elif size > self.settings.style_warn:
                 verdict = Verdict.WARN

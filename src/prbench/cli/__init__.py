@@ -3,6 +3,11 @@
 import sys
 
 from prbench.cli.app import app
+from prbench.cli.audit import audit
+from prbench.cli.build import build_app
+
+app.command()(audit)
+app.add_typer(build_app, name="build")
 
 __all__ = ["app", "main"]
 

@@ -72,6 +72,8 @@ def run(
             _say(f"\nstopped; the same command continues {folder.path}")
             raise typer.Exit(EXIT_INTERRUPTED) from None
     _print(report.run_tables(found.result), format, found.result)
+    if note := found.result["result"]["timing"]["note"]:
+        _say(f"note: {note}")
     if not session.model.card.reusable and not fresh and found.result["result"]["timing"]["calls_asked"] == 0:
         _say("note: all records were there already; this model's code cannot be pinned, --fresh asks it anew")
     if not quiet:

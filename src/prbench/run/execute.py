@@ -197,6 +197,7 @@ def _timing(session: Session, records: Iterable[Record], engine: Engine, elapsed
         "calls_asked": engine.asked,
         "spent_usd": engine.spent_usd,
         "tokens_per_s": round(engine.tokens / elapsed_s, 1) if engine.tokens else None,
+        "note": getattr(session.model, "note", None) if engine.asked else None,
         "tokens_naive": getattr(session.model, "naive_tokens", None) or None,
         "tokens_computed": getattr(session.model, "computed_tokens", None) or None,
         "latency_ms_p50": stats.quantile(latencies, 0.5).to_json() if latencies else None,
