@@ -85,6 +85,7 @@ class ImplicitReward(LocalRater):
             address=self._address,
             revision=",".join(revisions),
             reads=self._template.reads,
+            units="log-odds",
             parameters={
                 "template": self._template.digest,
                 "chat_template": [model.encoder.chat_template_digest for model in self._models],

@@ -60,6 +60,7 @@ class SequenceClassifier(LocalRater):
             address=self._checkpoint.address + (f"#label={self._label}" if self._label else ""),
             revision=self._checkpoint.revision,
             reads=self._template.reads,
+            units="log-odds",
             parameters={
                 "template": self._template.digest,
                 "chat_template": self._encoder.chat_template_digest,

@@ -30,8 +30,8 @@ class ModelCard(Frozen):
     """Whether calls may be taken from the cache in a later run; False for code we cannot pin."""
     price: Price | None = None
     units: Literal["log-odds", "points"] = "points"
-    """What a difference of a Rater's scores means: `log-odds` where they are Bradley–Terry rewards, so that σ of it is a
-    probability and calibration can be measured; `points` for any other scale."""
+    """What a difference of a Rater's scores means: `log-odds` where they are Bradley–Terry rewards, so that σ of it is
+    a probability and calibration can be measured; `points` for any other scale."""
 
     @field_serializer("reads")
     def _in_order(self, reads: frozenset[Channel]) -> list[str]:
