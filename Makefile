@@ -19,7 +19,7 @@ $(VENV)/.core: pyproject.toml constraints.txt
 $(VENV)/.dev: $(VENV)/.core
 	@echo "installing what the tests need …"
 	$(PIP) torch==2.13.0
-	$(PIP) --editable '.[hf,hub,api]' --requirement requirements-dev.txt
+	$(PIP) --editable '.[hf,lm,hub,api]' --requirement requirements-dev.txt
 	@touch $@
 
 demo: $(VENV)/.core ## the main job on the embedded suite

@@ -2,12 +2,14 @@
 
 import sys
 
-from prbench.cli.app import app
+from prbench.cli.app import app, models_app
 from prbench.cli.audit import audit
 from prbench.cli.build import build_app
+from prbench.cli.pull import pull
 
 app.command()(audit)
 app.add_typer(build_app, name="build")
+models_app.command()(pull)
 
 __all__ = ["app", "main"]
 

@@ -188,12 +188,19 @@ def suites(format: FormatOption = Format.table) -> None:
     commands.suites(format.value)
 
 
-@app.command()
-def models(format: FormatOption = Format.table) -> None:
-    """List the kinds of model address."""
+models_app = typer.Typer(
+    help="List the kinds of model address; pull weights.", rich_markup_mode=None, invoke_without_command=True
+)
+app.add_typer(models_app, name="models")
+
+
+@models_app.callback()
+def models(context: typer.Context, format: FormatOption = Format.table) -> None:
+    """List the kinds of model address; pull weights."""
     from prbench.cli import commands
 
-    commands.models(format.value)
+    if context.invoked_subcommand is None:
+        commands.models(format.value)
 
 
 @app.command()

@@ -9,7 +9,12 @@ from pathlib import Path
 from prbench._version import __version__
 from prbench.config import cache_folder
 
-_EXTRAS = {"hf": ("torch", "transformers", "safetensors"), "hub": ("datasets",), "api": ("httpx", "stamina")}
+_EXTRAS = {
+    "hf": ("torch", "transformers", "safetensors"),
+    "lm": ("gguf",),
+    "hub": ("datasets",),
+    "api": ("httpx", "stamina"),
+}
 
 
 def examine() -> list[list[str]]:

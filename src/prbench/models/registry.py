@@ -50,6 +50,14 @@ BUILTIN: dict[str, Scheme] = {
     "hf": Scheme(
         "hf:ORG/NAME[@REV] or hf:DIR [#label=L]", "sequence-classifier reward model", "prbench.models.hf:load"
     ),
+    "lm": Scheme(
+        "lm:smollm2, lm:DIR, lm:FILE.gguf, lm:ORG/NAME [#compare|rate|loglik|pmi]",
+        "local language model as judge or rater, read from its logits",
+        "prbench.models.lm:load",
+    ),
+    "embed": Scheme(
+        "embed:minilm, embed:DIR", "closeness of embeddings: a simple baseline", "prbench.models.embed:load"
+    ),
     "dpo": Scheme("dpo:POLICY,REFERENCE", "implicit reward of a DPO-trained policy", "prbench.models.dpo:load"),
     "chat": Scheme(
         "chat:MODEL@BASE_URL#compare|rate", "LLM judge on any OpenAI-compatible endpoint", "prbench.models.chat:load"
