@@ -215,3 +215,42 @@ def test_pairs_in_memory_need_no_split():
     pair = Pair(id="1", user="ann", question="Tea?", chosen="Green.", rejected="Black tea.")
     found = evaluate("shorter", [pair], contexts=["none"])
     assert found.result["result"]["contexts"]["none"]["accuracy"]["value"] == 1.0
+
+
+def test_an_implicit_reward_end_to_end(tiny_policy, tiny_reference):
+    found = evaluate(f"dpo:{tiny_policy},{tiny_reference}", mirrored(couples=2, questions=2), contexts="none,profile")
+    assert found.result["result"]["contexts"]["none"]["accuracy"]["value"] == 0.5
+    assert {record.status for record in found.records} == {"ok"}
+
+
+def test_posts_that_fit_are_shown_whatever_the_chat_template_adds(tiny_reward_model):
+    pair = mirrored()[0]
+    many = tuple(Post(id=f"p{i}", text=f"short post number {i}") for i in range(60))
+    pair = pair.model_copy(update={"profile": many, "tags": {}})
+    model = prbench.load_model(f"hf:{tiny_reward_model}")
+    whole = model.length(model.render(prbench.AnswerView(pair.question, pair.chosen, many, (), pair.user)))
+    for share in (0.25, 0.5, 0.9):
+        window = int(whole * share)
+        narrow = prbench.load_model(f"hf:{tiny_reward_model}", prbench.ModelOptions(window=window))
+        (record,) = evaluate(narrow, [pair], contexts="profile", cache=False).records
+        assert record.posts >= int(60 * share) - 6
+        assert record.posts + len(record.dropped) == 60
+
+
+def test_profiles_of_one_text_or_none():
+    scale = Scale(model="x", identity="", mean=0.0, spread=1.0, n=4, suite="")
+    seen = []
+
+    def spy(answer, posts):
+        seen.append(posts)
+        return 0.0
+
+    evaluate_personalized_reward("x", "I like tea", 0.9, model=spy, scale=scale)
+    assert [post.text for post in seen[0]] == ["I like tea"]
+    with pytest.raises(ConfigError, match="user_profile is empty"):
+        evaluate_personalized_reward("x", [], 0.5, model=spy, scale=scale)
+    found = evaluate_personalized_reward("x", ["a"], 0.9, model=spy, scale=scale)
+    assert (found["predicted_reward"], found["alignment_score"]) == (0.5, pytest.approx(0.6))
+    assert evaluate_personalized_reward("x", ["a"], 0.1, model=spy, scale=scale)["alignment_score"] == pytest.approx(
+        0.6
+    )

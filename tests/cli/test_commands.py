@@ -178,3 +178,64 @@ def test_max_cost_refuses_before_the_first_call(folder):
         arguments = ["--model", f"chat:judge@{server.url}", "--price", "1000,1000", "--max-cost", "0.01"]
         assert "not started" in run(folder, *arguments, code=2).stderr
         assert server.requests == []
+
+
+def test_plans_count_in_the_forecast_and_against_the_limit(folder):
+    def answer(body):
+        return "- wants red" if "expectations" in body["messages"][-1]["content"] else "Result: A"
+
+    with FakeServer(answer=answer) as server:
+        arguments = ["--model", f"chat:judge@{server.url}", "--context", "plan", "--price", "1000,1000"]
+        dry = json.loads(run(folder, *arguments, "--dry-run", "--format", "json").stdout)
+        assert dry["plans_to_make"] == 36
+        assert dry["cost_usd"] > 1
+        assert "not started" in run(folder, *arguments, "--max-cost", "0.5", code=2).stderr
+        assert server.requests == []
+        found = json.loads(run(folder, *arguments, "--format", "json", "-q").stdout)["result"]
+        assert found["usage"]["plans"] == 36
+        calls = found["usage"]["distinct_calls"]
+        assert found["usage"]["cost_usd"] == pytest.approx((36 + calls) * 0.11)
+
+
+def test_no_cache_and_fresh_ask_again(folder):
+    with FakeServer() as server:
+        arguments = ["--model", f"chat:judge@{server.url}", "--context", "profile", "-q"]
+        run(folder, *arguments, "-o", "one")
+        first = len(server.requests)
+        run(folder, *arguments, "-o", "two")
+        assert len(server.requests) == first
+        run(folder, *arguments, "-o", "three", "--no-cache")
+        assert len(server.requests) == 2 * first
+        run(folder, *arguments, "-o", "one", "--fresh")
+        assert len(server.requests) == 3 * first
+        run(folder, *arguments, "-o", "four", "--no-cache", "--one-order")
+        assert len(server.requests) == 3 * first + first // 2
+
+
+def test_fail_under_counts_missing_verdicts_as_wrong(folder):
+    (folder / "rare.py").write_text(
+        "def score(question, answer, posts):\n    return 1.0 if 'tea' in question else None\n"
+    )
+    found = run(folder, "--model", "py:rare:score", "--context", "profile", "--fail-under", "0.4", code=1)
+    assert "30 missing verdicts counted as wrong" in found.stderr
+
+
+def test_a_regression_makes_history_exit_with_1(folder):
+    (folder / "bad.py").write_text(MODEL.replace("return sum", "return -sum"))
+    write_pairs(mirrored(couples=12, questions=12), folder / "pairs.jsonl")
+    run(folder, "--model", "py:mine:score", "--context", "profile", "-o", "good")
+    run(folder, "--model", "py:bad:score", "--context", "profile", "-o", "bad")
+    assert "REGRESSED" in prbench(folder, "history", "good", "bad", "--as-given", code=1).stdout
+    prbench(folder, "history", "bad", "good", "--as-given")
+
+
+def test_an_unusable_cache_is_said_and_not_needed(folder):
+    (folder / "file").write_text("")
+    said = run(folder, "--model", "longer", code=2, PRBENCH_CACHE=str(folder / "file"))
+    assert "cannot be used" in said.stderr
+    run(folder, "--model", "longer", "--no-cache", PRBENCH_CACHE=str(folder / "file"))
+
+
+def test_a_dry_run_into_another_runs_folder_is_refused(folder):
+    run(folder, "--model", "longer", "-o", "r")
+    assert "holds another run" in run(folder, "--model", "shorter", "-o", "r", "--dry-run", code=2).stderr

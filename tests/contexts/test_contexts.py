@@ -194,3 +194,9 @@ def test_twins_and_stances():
 def test_unknown_contexts_are_refused(text):
     with pytest.raises(ContextError):
         Context.parse(text)
+
+
+def test_the_posts_that_bear_on_the_question_are_kept_and_retrieved():
+    pair = long_pair(count=6, words=50)  # it asks about word3
+    assert [post.id for post in show(ContextBuilder([pair], Spy(window=70)), pair, "profile").view.posts] == ["p3"]
+    assert [post.id for post in show(ContextBuilder([pair], Spy()), pair, "retrieved@1").view.posts] == ["p3"]
