@@ -65,7 +65,7 @@ class LocalRater(ABC):
         """Score each view, chunk by chunk; loads the weights if `prepare` has not."""
         self.prepare()
         prompts = [self.render(view) for view in views]
-        for chunk in _chunks(prompts):
+        for chunk in chunks(prompts):
             yield from self._rate_chunk({index: self._encode(prompts[index]) for index in chunk})
 
     @abstractmethod
@@ -126,12 +126,12 @@ class LocalRater(ABC):
             yield index, outcome
 
 
-def _chunks(prompts: Sequence[Prompt]) -> list[list[int]]:
+def chunks(prompts: Sequence[Prompt]) -> list[list[int]]:
     """Put prompts that begin alike into the same chunk, and the chunk with the longest prompt first.
 
     Example:
         >>> prompts = [Prompt((Message("user", text),)) for text in ("tea", "a long question", "tea?")]
-        >>> _chunks(prompts)
+        >>> chunks(prompts)
         [[1, 0, 2]]
     """
     order = sorted(range(len(prompts)), key=lambda index: [message.content for message in prompts[index].messages])

@@ -18,7 +18,7 @@ from prbench.config import ModelOptions
 from prbench.errors import AddressError, did_you_mean
 from prbench.models._lm_generate import LanguageModelGenerator
 from prbench.models._lm_model import LanguageModel, open_named
-from prbench.models._local import _chunks as chunks
+from prbench.models._local import chunks
 from prbench.models._prefix import Reading, Request, last_logits, log_likelihood
 from prbench.models.protocols import ModelCard
 from prbench.prompts import Template
