@@ -8,17 +8,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).parent
+ROOT = Path(__file__).parent.parent
 
 
 def prbench(*arguments: str) -> None:
     """Run a command as a user would type it."""
-    print(f"\n$ prbench {' '.join(arguments)}\n", flush=True)
-    subprocess.run([sys.executable, "-m", "prbench", *arguments], cwd=HERE, check=True)
+    print(f"\n$ .venv/bin/prbench {' '.join(arguments)}\n", flush=True)
+    subprocess.run([sys.executable, "-m", "prbench", *arguments], cwd=ROOT, check=True)
 
 
 if __name__ == "__main__":
     run = Path("runs") / "demo"
     contexts = "none,profile,other,opposite,oracle"
-    prbench("run", "--model", "py:echo:score", "--context", contexts, "--by", "family", "-o", str(run))
+    prbench("run", "--model", "py:examples.echo:score", "--context", contexts, "--by", "family", "-o", str(run))
     prbench("verify", str(run))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from prbench.errors import PrbenchError
     from prbench.models import Comparer, Generator, ModelCard, Rater, load_model
     from prbench.run import Evaluation
-    from prbench.types import AnswerView, Aspect, Outcome, Pair, PairView, Post
+    from prbench.types import AnswerView, Aspect, Message, Outcome, Pair, PairView, Post, Prompt
 
 _HOMES = {
     "AnswerView": "prbench.types",
@@ -34,6 +34,7 @@ _HOMES = {
     "Comparer": "prbench.models",
     "Evaluation": "prbench.run",
     "Generator": "prbench.models",
+    "Message": "prbench.types",
     "ModelCard": "prbench.models",
     "ModelOptions": "prbench.config",
     "Outcome": "prbench.types",
@@ -43,6 +44,7 @@ _HOMES = {
     "PersonalizedReward": "prbench.api",
     "Post": "prbench.types",
     "PrbenchError": "prbench.errors",
+    "Prompt": "prbench.types",
     "Rater": "prbench.models",
     "Scale": "prbench.api",
     "Suite": "prbench.data",
@@ -62,6 +64,7 @@ __all__ = [
     "Comparer",
     "Evaluation",
     "Generator",
+    "Message",
     "ModelCard",
     "ModelOptions",
     "Outcome",
@@ -71,6 +74,7 @@ __all__ = [
     "PersonalizedReward",
     "Post",
     "PrbenchError",
+    "Prompt",
     "Rater",
     "Scale",
     "Suite",

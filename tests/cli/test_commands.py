@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,7 @@ def test_a_run_prints_baselines_first_then_the_model(folder):
     out = run(folder, "--model", "py:mine:score", "-o", "r", "--by", "axis").stdout
     names = ["random", "longer", "shorter", "overlap", "py:mine:score"]
     assert [out.index(name) for name in names] == sorted(out.index(name) for name in names)
-    assert "100.0 [100.0, 100.0]" in out
+    assert "100.0 [43.9, 100.0]" in out  # three couples
     assert "gain (own profile − none)" in out
     assert "By axis" in out
 
@@ -76,7 +77,7 @@ def test_run_verify_compare_history(folder):
     out = prbench(folder, "compare", "good", "blind", "--context", "none").stdout
     assert "36 pairs judged by both" in out
     assert "difference +0.0" in out
-    assert "History · none" in prbench(folder, "history", "good", "blind", "--context", "none").stdout
+    assert "History · py:mine:blind · none" in prbench(folder, "history", "good", "blind", "--context", "none").stdout
     three = prbench(folder, "compare", "good", "blind", "good", "--context", "none").stdout
     assert "Ranking · none" in three
     result = json.loads((folder / "good" / "result.json").read_text())
@@ -239,3 +240,34 @@ def test_an_unusable_cache_is_said_and_not_needed(folder):
 def test_a_dry_run_into_another_runs_folder_is_refused(folder):
     run(folder, "--model", "longer", "-o", "r")
     assert "holds another run" in run(folder, "--model", "shorter", "-o", "r", "--dry-run", code=2).stderr
+
+
+def test_a_suite_without_profiles_is_evaluated_without(folder):
+    bare = [pair.model_copy(update={"profile": (), "rubric_aspects": ()}) for pair in mirrored()]
+    write_pairs(bare, folder / "pairs.jsonl")
+    out = run(folder, "--model", "py:mine:score", "--context", "none,profile,other,oracle").stdout
+    assert out.count("unsupported") == 3
+    assert "has nothing to show" in run(folder, "--model", "py:mine:score", "--context", "profile", code=2).stderr
+
+
+def test_history_leaves_out_what_is_no_finished_run_and_keeps_models_apart(folder):
+    run(folder, "--model", "py:mine:score", "--context", "none", "-o", "runs/one")
+    run(folder, "--model", "longer", "--context", "none", "-o", "runs/two")
+    (folder / "runs" / "three").mkdir()
+    found = prbench(folder, "history", "runs/one", "runs/two", "runs/three")
+    assert found.stdout.count("History ·") == 2
+    assert "runs/three is not a finished run" in found.stderr
+
+
+def test_running_a_finished_run_again_leaves_its_date(folder):
+    run(folder, "--model", "longer", "--context", "none", "-o", "r")
+    before = json.loads((folder / "r" / "result.json").read_text())["result"]["timing"]["finished"]
+    time.sleep(1.1)
+    run(folder, "--model", "longer", "--context", "none", "-o", "r")
+    assert json.loads((folder / "r" / "result.json").read_text())["result"]["timing"]["finished"] == before
+
+
+def test_a_missing_extra_is_named(folder):
+    (folder / "httpx.py").write_text("raise ModuleNotFoundError('no httpx', name='httpx')\n")
+    said = run(folder, "--model", "chat:m@http://127.0.0.1:9/v1", code=2, PYTHONPATH=str(folder)).stderr
+    assert "personalized-rewardbench[api]" in said

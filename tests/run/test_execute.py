@@ -339,7 +339,8 @@ def test_failed_records_are_counted_bounded_and_asked_again(tmp_path):
     profile = contexts_of(broken)["profile"]
     assert profile["failed_records"] == 6
     assert profile["reasons"] == {"connection lost": 6}
-    assert profile["accuracy"] == {"value": 1.0, "low": 1.0, "high": 1.0, "n": 30}
+    assert (profile["accuracy"]["value"], profile["accuracy"]["n"]) == (1.0, 30)
+    assert profile["accuracy"]["low"] < 0.5  # three couples, all right: far from certain
     assert profile["bounds"] == {"low": 30 / 36, "high": 1.0}
     assert any("no verdict" in warning for warning in broken.result["result"]["warnings"])
     mended = Flaky(False)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from prbench.audit.result import Verdict
 from prbench.audit.texts import Shingles
 from prbench.types import Pair
 
@@ -77,6 +78,16 @@ class Corpus:
     def mirrored(self) -> bool:
         """Whether the suite claims to be mirrored."""
         return any(pair.tags.get("mirror") for pair in self.pairs)
+
+    @cached_property
+    def from_items(self) -> bool:
+        """Whether the pairs were made of people's own items (tag `item_pair`): texts recur, and one question may do."""
+        return all("item_pair" in pair.tags for pair in self.pairs)
+
+    @cached_property
+    def written(self) -> Verdict:
+        """What repetition earns: texts written for a suite must not repeat, items of a log may."""
+        return Verdict.WARN if self.from_items else Verdict.FAIL
 
     @cached_property
     def answers(self) -> tuple[Answer, ...]:

@@ -27,7 +27,7 @@ class NearDuplicates:
             self.name,
             asks="are two answers, or two posts, nearly the same text, or a post there for several users?",
             threshold=f"Jaccard similarity of word 5-grams from {settings.near_warn:g} warns, "
-            f"from {settings.near_fail:g} fails; posts shared between users fail",
+            f"from {settings.near_fail:g} fails; posts shared between users fail (items of a log only warn)",
             figures=[
                 *self._near(corpus, "answers", answers),
                 *self._near(corpus, "posts", posts),
@@ -45,7 +45,7 @@ class NearDuplicates:
             (same if near.similarity >= settings.near_fail else close).append(
                 Example(ids=ids, detail=f"similarity {near.similarity:.2f}")
             )
-        yield Figure.counted(f"{kind} that are nearly the same", len(texts), same)
+        yield Figure.counted(f"{kind} that are nearly the same", len(texts), same, corpus.written)
         yield Figure.counted(f"{kind} that are rather alike", len(texts), close, Verdict.WARN)
 
 
@@ -62,7 +62,7 @@ def _shared_posts(corpus: Corpus) -> Figure:
         for held in holders.values()
         if len(held) > 1
     ]
-    return Figure.counted("posts that stand more than once", len(holders), shared)
+    return Figure.counted("posts that stand more than once", len(holders), shared, corpus.written)
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class SharedSentences:
         shared = [
             Example(ids=tuple(ids), detail=f"“{sentence}”") for (_, sentence), ids in found.items() if len(ids) > 1
         ]
-        otherwise = Verdict.FAIL if corpus.mirrored else Verdict.WARN
+        otherwise = corpus.written if corpus.mirrored else Verdict.WARN
         return Finding.of(
             self.name,
             asks="do two answers to one question share a sentence?",

@@ -90,7 +90,7 @@ def _in_posts(corpus: Corpus, secret: _Secret) -> Figure:
         for example in _copies(corpus, secret, sources, corpus.profiles[user]):
             found.setdefault((example.ids[0], example.detail), example)
     looked = sum(len(sources) for user, sources in by_user.items() if corpus.profiles[user])
-    return Figure.counted(f"{secret.name} in posts of the user", looked, list(found.values()))
+    return Figure.counted(f"{secret.name} in posts of the user", looked, list(found.values()), corpus.written)
 
 
 def _in_answers(corpus: Corpus, secret: _Secret, otherwise: Verdict) -> Figure:

@@ -66,7 +66,8 @@ def run(
         bool, typer.Option("--dry-run", help="Print pairs, calls, tokens, time or cost; ask nothing.")
     ] = False,
     fail_under: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Exit 1 if accuracy is below, missing verdicts counted as wrong.")
+        float | None,
+        typer.Option(min=0, max=1, help="Exit 1 if accuracy (own profile if shown, else the first context) is below."),
     ] = None,
     max_cost: Annotated[float | None, typer.Option(min=0, help="Most US dollars to spend; needs --price.")] = None,
     price: Annotated[str | None, typer.Option(help="IN,OUT in US dollars per million tokens.")] = None,
@@ -170,7 +171,11 @@ def history(
     runs: Annotated[list[Path], typer.Argument(help="Run folders, in any order.", metavar="RUNS…")],
     context: ContextOption = None,
     as_given: Annotated[
-        bool, typer.Option("--as-given", help="Keep the order given, not the order of finishing.")
+        bool,
+        typer.Option(
+            "--as-given",
+            help="One series in the order given, whatever the models; default: by model, in order of finishing.",
+        ),
     ] = False,
     format: FormatOption = Format.table,
 ) -> None:

@@ -15,6 +15,8 @@ from prbench.report import Format, Table
 from prbench.run import (
     CallCache,
     Evaluation,
+    Loaded,
+    Moment,
     Progress,
     RunFolder,
     Session,
@@ -48,6 +50,9 @@ def run(
 ) -> None:
     """Evaluate, print, and say where the run is."""
     session = Session(RunConfig.of(**settings))
+    if not quiet:
+        for line in session.everything.record.notes:
+            _say(f"note: {line}")
     folder = RunFolder(out or session.default_folder())
     with ExitStack() as stack:
         known = stack.enter_context(closing(CallCache())) if use_cache else None
@@ -112,26 +117,47 @@ def verify(path: Path) -> None:
 
 def history(runs: Sequence[Path], context: str | None, as_given: bool, format: str) -> None:
     """Runs in time, regressions flagged."""
-    loaded = [load_run(path) for path in runs]
-    if not as_given:
-        loaded.sort(key=lambda run: str(run.result.get("timing", {}).get("finished", "")))
-    moments = run_history(loaded, context)
-    changed = next((moment.change for moment in moments if moment.change), None)
-    shown = changed.context if changed else (context or next(iter(loaded[0].credits)))
-    data = [
-        {
-            "run": str(moment.run.path),
-            "finished": moment.made,
-            "accuracy": moment.accuracy.to_json(),
-            "change": moment.change.comparison.difference.to_json() if moment.change else None,
-            "p": moment.p,
-            "regressed": moment.regressed,
-        }
-        for moment in moments
-    ]
-    _print([report.history_table(moments, shown)], format, data)
-    if moments[-1].regressed:
+    finished = [path for path in runs if (path / "result.json").is_file()]
+    for path in runs:
+        if path not in finished:
+            _say(f"note: {path} is not a finished run and is left out")
+    if not finished:
+        raise ConfigError("none of the folders holds a finished run", hint="prbench run … makes one")
+    series = _series([load_run(path) for path in finished], as_given)
+    histories = [run_history(loaded, context) for loaded in series]
+    tables = [report.history_table(moments, _context_of(moments, context)) for moments in histories]
+    _print(tables, format, [[_moment(moment) for moment in moments] for moments in histories])
+    if any(moments[-1].regressed for moments in histories):
         raise typer.Exit(EXIT_BELOW)
+
+
+def _series(runs: Sequence[Loaded], as_given: bool) -> list[list[Loaded]]:
+    """As given, all runs are one series; else those of one model on one suite are, in the order of finishing."""
+    if as_given:
+        return [list(runs)]
+    series: dict[tuple[str, str, str], list[Loaded]] = {}
+    for run in sorted(runs, key=lambda run: str(run.result.get("timing", {}).get("finished", ""))):
+        dataset = run.facts.dataset
+        series.setdefault((run.facts.card.address, dataset.name, str(run.config.split)), []).append(run)
+    return list(series.values())
+
+
+def _context_of(moments: Sequence[Moment], context: str | None) -> str:
+    changed = next((moment.change for moment in moments if moment.change), None)
+    credits = moments[0].run.credits
+    return changed.context if changed else (context or ("profile" if "profile" in credits else next(iter(credits))))
+
+
+def _moment(moment: Moment) -> dict[str, Any]:
+    return {
+        "run": str(moment.run.path),
+        "model": moment.run.facts.card.address,
+        "finished": moment.made,
+        "accuracy": moment.accuracy.to_json(),
+        "change": moment.change.comparison.difference.to_json() if moment.change else None,
+        "p": moment.p,
+        "regressed": moment.regressed,
+    }
 
 
 def suites(format: str) -> None:

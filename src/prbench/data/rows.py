@@ -215,5 +215,5 @@ def missing_field(field: str, columns: Iterable[str], place: Place) -> DataError
     """The error for a field that a row lacks, with the nearest of the row's columns."""
     return DataError(
         f"{place}: field {field!r} is missing",
-        hint=f"{did_you_mean(field, columns)} map it with columns={{{field!r}: 'COLUMN'}}",
+        hint=f"{did_you_mean(field, columns)}; map it with --column {field}=COLUMN (in Python columns=)",
     )

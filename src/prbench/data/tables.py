@@ -81,7 +81,9 @@ def split_name(path: Path) -> str:
 
 
 def list_splits(folder: Path) -> list[TableFile]:
-    """The files of a folder of one's own, where a file's name is its split."""
+    """The files of a folder of one's own, where a file's name is its split; of one that was built, its pairs."""
+    if (folder / "pairs.parquet").is_file():  # what `prbench build` writes, beside files that are no pairs
+        return [TableFile(folder / "pairs.parquet", "test")]
     paths = sorted(path for path in folder.iterdir() if path.is_file() and suffix_of(path) and path.name[0] != ".")
     if not paths:
         raise DataError(

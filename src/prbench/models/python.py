@@ -4,7 +4,7 @@ A function says by its parameter names what it reads:
 
     def rate(question, answer) -> float                     a Rater that ignores the user
     def rate(question, answer, posts) -> float              a Rater that reads the profile
-    def compare(question, first, second, posts) -> str      a Comparer: "first", "second" or "tie"
+    def compare(question, first, second, posts)             a Comparer: "first", "second", "tie", or log-odds for first
 
 Known names: question, answer, first, second, posts, plan, user. A single parameter named `view` takes the whole view.
 """
@@ -12,6 +12,7 @@ Known names: question, answer, first, second, posts, plan, user. A single parame
 import hashlib
 import inspect
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -57,8 +58,9 @@ def wrap(thing: Any, address: str = "") -> Model:
     if hasattr(thing, "card") and hasattr(thing, "render") and (hasattr(thing, "rate") or hasattr(thing, "compare")):
         return cast(Model, thing)
     if not callable(thing):
+        missing = [name for name in ("card", "render", "rate or compare") if not hasattr(thing, name.split()[0])]
         raise ModelError(
-            f"{thing!r} is not a model: it has no rate or compare method and cannot be called",
+            f"{thing!r} is not a model: it has no {', no '.join(missing)}, and cannot be called",
             hint="pass an address such as 'longer', a Rater, a Comparer, or a function of (question, answer, posts)",
         )
     names = _parameters(thing)
@@ -140,7 +142,11 @@ class _Function:
             outcome = read(self._call(view))
         except Exception as error:
             if not self._answered:
-                raise ModelError(f"{self.card.address} raised {type(error).__name__}: {error}") from error
+                place = traceback.extract_tb(error.__traceback__)[-1]
+                raise ModelError(
+                    f"{self.card.address} raised {type(error).__name__}: {error}",
+                    hint=f"at {place.filename}, line {place.lineno}: {place.line}",
+                ) from error
             return Outcome.failed(f"{type(error).__name__}: {error}")
         self._answered = True
         return outcome
@@ -183,10 +189,12 @@ def _scored(score: Any) -> Outcome:
     try:
         return Outcome.scored(score)
     except (TypeError, ValueError):
-        return Outcome.invalid(f"returned {score!r}, not a number")
+        return Outcome.invalid(f"returned a {type(score).__name__}, not a number")
 
 
 def _judged(verdict: Any) -> Outcome:
-    if verdict in ("first", "second", "tie"):
-        return Outcome.judged(verdict)
-    return Outcome.invalid(f"returned {verdict!r}, not 'first', 'second' or 'tie'")
+    if isinstance(verdict, str) and verdict in ("first", "second", "tie"):
+        return Outcome.judged(verdict)  # type: ignore[arg-type]
+    if isinstance(verdict, int | float) and not isinstance(verdict, bool):
+        return Outcome.judged("first" if verdict > 0 else "second" if verdict < 0 else "tie", float(verdict))
+    return Outcome.invalid(f"returned a {type(verdict).__name__}, not 'first', 'second', 'tie' or log-odds")

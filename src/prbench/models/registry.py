@@ -11,7 +11,7 @@ from importlib.metadata import entry_points
 from typing import NamedTuple, cast
 
 from prbench.config import ModelOptions
-from prbench.errors import AddressError, did_you_mean
+from prbench.errors import AddressError, MissingExtraError, did_you_mean
 from prbench.models.protocols import Generator, Model
 from prbench.rank.dense import Encoder
 
@@ -68,6 +68,8 @@ BUILTIN: dict[str, Scheme] = {
 }
 """Every scheme that ships with the package, baselines first."""
 
+_API_PACKAGES = ("httpx", "stamina")
+
 BASELINES = ("random", "longer", "shorter", "overlap")
 
 
@@ -121,4 +123,9 @@ def _factory(scheme: str, address: str) -> Factory:
     if scheme not in known:
         raise AddressError(f"unknown model address {address!r}", hint=did_you_mean(scheme, known))
     module, _, attribute = known[scheme].target.partition(":")
-    return cast(Factory, getattr(import_module(module), attribute))
+    try:
+        return cast(Factory, getattr(import_module(module), attribute))
+    except ModuleNotFoundError as error:
+        if scheme in BUILTIN and error.name in _API_PACKAGES:
+            raise MissingExtraError(address, "api") from error
+        raise

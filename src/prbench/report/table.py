@@ -6,7 +6,7 @@ import json
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 Format = Literal["table", "md", "csv", "json", "latex"]
@@ -50,7 +50,16 @@ def render(tables: Sequence[Table], format: Format) -> str:
         | x | 1 |
     """
     renderers = {"table": _terminal, "md": _markdown, "csv": _csv, "latex": _latex, "json": _json}
-    return "\n\n".join(renderers[format](table).rstrip("\n") for table in tables)
+    shown = tables if format in ("table", "json") else [_without_bars(table) for table in tables]
+    return "\n\n".join(renderers[format](table).rstrip("\n") for table in shown)
+
+
+def _without_bars(table: Table) -> Table:
+    """Columns without a name hold small bars, which belong on a terminal only."""
+    kept = [number for number, column in enumerate(table.columns) if column or number == 0]
+    numeric = sum(number < table.first_numeric for number in kept)
+    rows = [[row[number] for number in kept] for row in table.rows]
+    return replace(table, columns=[table.columns[number] for number in kept], rows=rows, first_numeric=numeric)
 
 
 def _terminal(table: Table) -> str:

@@ -42,7 +42,8 @@ def _ranking(found: Json, baselines: Json) -> Table:
         "group",
     ]
     groups = found["groups"]
-    rows = [_baseline_row(name, scored, groups) for name, scored in baselines.items()]
+    others = {name: scored for name, scored in baselines.items() if name != found["model"]["address"]}
+    rows = [_baseline_row(name, scored, groups) for name, scored in others.items()]
     rows += [_context_row(found, name, groups) for name in found["contexts"]]
     rows += [[found["model"]["address"], name, "", "unsupported", *[""] * 6] for name in found["unsupported"]]
     suite, counts = found["suite"], found["suite"]["counts"]
@@ -59,7 +60,7 @@ def _baseline_row(name: str, scored: Json, groups: Json) -> list[str]:
         bar(accuracy["value"]),
         interval(accuracy),
         "",
-        "",
+        percent(scored["coverage"]["covered"]["value"]) if "coverage" in scored else "",
         percent(couples["value"]) if couples else "",
         "",
         f"{accuracy['n']:,}",
@@ -87,7 +88,8 @@ def _context_row(found: Json, name: str, groups: Json) -> list[str]:
 
 def _notes(found: Json) -> list[str]:
     notes = [
-        "In percent; ties count ½. Lines that share a group letter cannot be told apart (Holm-corrected, clustered)."
+        "In percent; ties count ½. Lines that share a group letter cannot be told apart (Holm-corrected, clustered).",
+        "couples: both halves above ½, 0 for whoever ignores the user. docs/metrics.md defines every column.",
     ]
     contexts: Json = found["contexts"]
     untested = [
@@ -222,10 +224,16 @@ def _marked(context: str) -> str:
 
 def flips_table(found: Versus, most: int = 20) -> Table:
     """Which pairs flipped."""
-    rows = [[pair, "first"] for pair in found.won[:most]] + [[pair, "second"] for pair in found.lost[:most]]
+    won, lost = (_spread(pairs, most) for pairs in (found.won, found.lost))
+    rows = [[pair, found.one] for pair in won] + [[pair, found.two] for pair in lost]
     left = len(found.won) + len(found.lost) - len(rows)
     notes = [f"and {left:,} more (--flips N shows more, --format json all)"] if left > 0 else []
-    return Table("Pairs on which one run did better", ["pair", "better"], rows, notes, first_numeric=9)
+    return Table("Pairs on which one run did better", ["pair", "better run"], rows, notes, first_numeric=9)
+
+
+def _spread(pairs: Sequence[str], most: int) -> Sequence[str]:
+    """So many of them, evenly from beginning to end."""
+    return pairs if len(pairs) <= most else [pairs[i * len(pairs) // most] for i in range(most)]
 
 
 def standings_table(standings: Sequence[Standing], context: str) -> Table:
@@ -259,7 +267,8 @@ def history_table(moments: Sequence[Moment], context: str) -> Table:
         )
     notes = ["change: against the run above, paired on common pairs; p clustered and Holm-corrected over the history"]
     columns = ["run", "finished", "accuracy [95 %]", "change", "p", ""]
-    return Table(f"History · {_marked(context)}", columns, rows, notes, first_numeric=2)
+    model = moments[0].run.facts.card.address
+    return Table(f"History · {model} · {_marked(context)}", columns, rows, notes, first_numeric=2)
 
 
 def forecast_table(estimate: Forecast) -> Table:

@@ -4,6 +4,7 @@ Everything goes through a run folder, also an evaluation that keeps nothing (its
 one path, and it is the one that is tested with `kill -9`.
 """
 
+import shutil
 import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 from prbench import stats
 from prbench.config import RunConfig, digest
 from prbench.contexts import Unfit
-from prbench.errors import BudgetError, RunError
+from prbench.errors import BudgetError, PrbenchError, RunError
 from prbench.plan import Plan, Planner, read_plan
 from prbench.run.calls import CallCache
 from prbench.run.credits import PairRow
@@ -40,6 +41,16 @@ class Evaluation(NamedTuple):
     folder: Path | None
     """Where the run is kept; None where it is not."""
 
+    def accuracy(self, context: str) -> dict[str, Any]:
+        """Accuracy in a context, as `{"value", "low", "high", "n"}`."""
+        found: dict[str, Any] = self.result["result"]["contexts"][context]["accuracy"]
+        return found
+
+    def __repr__(self) -> str:
+        contexts = self.result["result"]["contexts"]
+        values = ", ".join(f"{name}={found['accuracy']['value']}" for name, found in contexts.items())
+        return f"Evaluation({self.result['result']['model']['address']!r}: {values}; {len(self.records):,} records)"
+
 
 def execute(
     session: Session,
@@ -60,6 +71,23 @@ def execute(
         max_cost_usd: Stop, resumably, when this run has cost so much.
         fresh: Ask everything anew; what was there is kept aside.
     """
+    new = not folder.path.exists()
+    try:
+        return _execute(session, folder, cache, listening, max_cost_usd, fresh)
+    except PrbenchError:
+        if new and not folder.records():
+            shutil.rmtree(folder.path, ignore_errors=True)  # a refusal leaves nothing behind
+        raise
+
+
+def _execute(
+    session: Session,
+    folder: RunFolder,
+    cache: CallCache | None,
+    listening: Listening | None,
+    max_cost_usd: float | None,
+    fresh: bool,
+) -> Evaluation:
     with folder.locked():
         claim(session, folder)
         if fresh:
@@ -75,7 +103,10 @@ def execute(
             _make_records(session, engine, records, listening)
         elapsed_s = time.perf_counter() - started
         result = recompute(folder, records.values())
-        result["result"]["timing"] = _timing(session, records.values(), engine, elapsed_s)
+        timing = _timing(session, records.values(), engine, elapsed_s)
+        if not engine.asked and (folder.path / "result.json").is_file():  # nothing new: it was finished before
+            timing["finished"] = folder.read_json("result.json")["result"]["timing"]["finished"]
+        result["result"]["timing"] = timing
         folder.write_json("result.json", result)
         write_parquet(folder.path / "records.parquet", records.values())
     return Evaluation(result, tuple(records.values()), folder.path)

@@ -81,7 +81,7 @@ class Measure:
             "categories": self._groups(name, rows, lambda row: row.row.category),
             "by": {tag: self._groups(name, rows, partial(_tag, tag)) for tag in self._by},
         }
-        return result | (self._mirror(name, rows) if rows else {})
+        return result | (self._users(name, rows) | self._mirror(name, rows) if rows else {})
 
     def groups(self, rows: Mapping[str, Credits]) -> Json:
         """Letters for the lines of a table: two lines that share one cannot be told apart on these pairs."""
@@ -118,9 +118,12 @@ class Measure:
     def _mean(self, name: str, rows: Sequence[Credit], values: Sequence[float]) -> Json:
         if not rows:
             return Estimate.undefined().to_json()
-        rng = self._rng(name)
+        clusters = clusters_of(rows)
+        if set(values) in ({0.0}, {1.0}):  # nothing varies, but what so few units show is not certain
+            share = stats.wilson(values[0] * clusters.units, clusters.units)
+            return {**share.to_json(), "n": len(rows)}
         return stats.mean_interval(
-            values, clusters_of(rows), rng, resamples=self._resamples, bounds=(0.0, 1.0)
+            values, clusters, self._rng(name), resamples=self._resamples, bounds=(0.0, 1.0)
         ).to_json()
 
     def _missing(self, credits: Credits) -> Json:

@@ -142,12 +142,16 @@ def _warnings(facts: RunFacts, result: Json, baselines: Json) -> list[str]:
             )
     for name, context in result["contexts"].items():
         if context["pairs"] and (context["without_verdict"]["value"] or 0) > 0.05:
+            reason = next(iter(context["reasons"]), "no record")
             found.append(
-                f"context {name!r}: {context['without_verdict']['value']:.1%} of pairs have no verdict; "
-                f"accuracy lies between {context['bounds']['low']:.1%} and {context['bounds']['high']:.1%}"
+                f"context {name!r}: {context['without_verdict']['value']:.1%} of pairs have no verdict "
+                f"(most often: {reason}); accuracy lies between {context['bounds']['low']:.1%} and "
+                f"{context['bounds']['high']:.1%}"
             )
     if facts.one_order:
         found.append("the answers were shown in one order only: position bias is not measured")
     if facts.dataset.derived_users:
-        found.append("the suite has no user ids: users were told apart by the content of their profiles")
+        found.append(
+            "the suite has no user ids: users were told apart by their profiles, or without them by their questions"
+        )
     return found

@@ -38,8 +38,14 @@ class Session:
         self.model = model if model is not None else load_model(config.model, config.options)
         contexts = [Context.parse(name) for name in config.contexts]
         reads = self.model.card.reads
-        self.contexts = [context for context in contexts if context.needs <= reads]
-        self.unsupported = [context for context in contexts if not context.needs <= reads]
+        lacking = _lacking(self.suite) if not isinstance(self.model, Replay) else set()
+        self.contexts = [c for c in contexts if c.needs <= reads and c.name not in lacking]
+        self.unsupported = [c for c in contexts if c not in self.contexts]
+        if not self.contexts and any(context.needs <= reads for context in contexts):
+            raise ConfigError(
+                f"suite {self.suite.record.name!r} has nothing to show under {', '.join(config.contexts)}",
+                hint="add --context none",
+            )
         if not self.contexts:
             raise ConfigError(
                 f"{self.model.card.address!r} does not read what {', '.join(config.contexts)} would show it",
@@ -153,6 +159,16 @@ def _selected(suite: Suite, config: RunConfig) -> Suite:
     if not len(suite):
         raise ConfigError(f"suite {suite.record.name!r} has no pairs to evaluate")
     return suite if config.limit is None else suite.limit(config.limit, config.seed)
+
+
+def _lacking(suite: Suite) -> set[str]:
+    """Contexts that no pair of this suite can have: without profiles nobody's posts, without rubrics no oracle."""
+    lacking: set[str] = set()
+    if not any(pair.profile for pair in suite):
+        lacking |= {"profile", "retrieved", "other", "opposite", "plan", "profile+plan"}
+    if not any(pair.rubric_aspects for pair in suite):
+        lacking.add("oracle")
+    return lacking
 
 
 def _check_tags(suite: Suite, by: tuple[str, ...]) -> None:
