@@ -141,6 +141,14 @@ class Context:
         return self.name == "oracle"
 
 
+class Judgment(Frozen):
+    """A pair that a user has judged: what a model may adapt to. Never a pair that it is scored on."""
+
+    question: Text
+    chosen: Text
+    rejected: Text
+
+
 @dataclass(frozen=True, slots=True)
 class AnswerView:
     """What a Rater may see of one answer."""

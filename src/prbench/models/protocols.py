@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from pydantic import Field, field_serializer
 
 from prbench.config import Price
-from prbench.types import AnswerView, Channel, Frozen, Outcome, PairView, Prompt
+from prbench.types import AnswerView, Channel, Frozen, Judgment, Outcome, PairView, Prompt
 
 
 class ModelCard(Frozen):
@@ -105,6 +105,15 @@ class Windowed(Protocol):
 
     def length(self, prompt: Prompt) -> int:
         """Tokens that this prompt takes in the model, special tokens included."""
+        ...
+
+
+@runtime_checkable
+class Adaptive(Protocol):
+    """A model that learns what a user wants from a few pairs the user has judged."""
+
+    def fit_user(self, user: str, judgments: Sequence[Judgment]) -> None:
+        """Adapt to all that this user has judged; replaces what was there, no judgments forget the user."""
         ...
 
 

@@ -62,7 +62,14 @@ BUILTIN: dict[str, Scheme] = {
     "chat": Scheme(
         "chat:MODEL@BASE_URL#compare|rate", "LLM judge on any OpenAI-compatible endpoint", "prbench.models.chat:load"
     ),
-    "http": Scheme("http:http://HOST:PORT", "a served reward model", "prbench.models.http:load"),
+    "http": Scheme(
+        "http:http://HOST:PORT or http:vllm:MODEL@URL",
+        "a served reward model, also on a vLLM server",
+        "prbench.models.http:load",
+    ),
+    "personal": Scheme(
+        "personal:DIR", "a personalized reward model trained by `prbench train`", "prbench.models.personal.rater:load"
+    ),
     "stored": Scheme("stored:FILE", "scores computed elsewhere, by pair id", "prbench.models.stored:load"),
     "py": Scheme("py:MODULE:ATTR", "a Python function, Rater or Comparer", "prbench.models.python:load"),
 }

@@ -1,0 +1,95 @@
+"""`prbench train`: personalized reward models, one method at a time."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from prbench.train.loop import Epoch
+
+
+def train(
+    method: Annotated[str, typer.Argument(help="bt, user-bt, vpl, pal, lore or gpo.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the model; an interrupted training continues.")],
+    suite: Annotated[str, typer.Option(help="Name or path.")] = "mirror",
+    split: Annotated[str, typer.Option(help="What is learned from.")] = "train",
+    validation: Annotated[str, typer.Option(help="What early stopping looks at.")] = "validation",
+    encoder: Annotated[str, typer.Option(help="Frozen encoder: embed:NAME or embed:DIR.")] = "embed:minilm",
+    epochs: Annotated[int | None, typer.Option(min=1)] = None,
+    batch: Annotated[int | None, typer.Option(min=1, help="Pairs in a step.")] = None,
+    learning_rate: Annotated[float | None, typer.Option()] = None,
+    weight_decay: Annotated[float | None, typer.Option()] = None,
+    patience: Annotated[int | None, typer.Option(min=1, help="Epochs without a better validation.")] = None,
+    shots: Annotated[int | None, typer.Option(min=0, help="Most labelled pairs shown in an example.")] = None,
+    post_window: Annotated[int | None, typer.Option(min=0, help="Sentences in a piece of a post; 0: whole.")] = None,
+    answer_window: Annotated[int | None, typer.Option(min=0, help="Sentences in a piece of an answer.")] = None,
+    aspects: Annotated[bool, typer.Option("--aspects", help="Show the split's rubric aspects in training.")] = False,
+    setting: Annotated[list[str] | None, typer.Option(help="NAME=VALUE of the method itself; repeatable.")] = None,
+    seed: Annotated[int, typer.Option()] = 0,
+) -> None:
+    """Train a personalized reward model; evaluate it with `prbench run --model personal:DIR`."""
+    from prbench.train import train as run
+
+    given: dict[str, Any] = {
+        "epochs": epochs,
+        "batch": batch,
+        "learning_rate": learning_rate,
+        "weight_decay": weight_decay,
+        "patience": patience,
+        "shots": shots,
+        "post_window": post_window,
+        "answer_window": answer_window,
+    }
+    options = {name: value for name, value in given.items() if value is not None}
+    options |= {"method": method, "encoder": encoder, "aspects": aspects, "seed": seed}
+    record = run(
+        _options({**options, "settings": dict(map(_setting, setting or []))}),
+        out,
+        suite=suite,
+        split=split,
+        validation=validation,
+        listener=_tell,
+    )
+    found = record.training
+    typer.echo(
+        f"{record.method}: {found.pairs:,} pairs of {found.users} users; validation accuracy "
+        f"{100 * found.validation['accuracy']:.1f} % on {found.validation['pairs']:,} pairs "
+        f"(epoch {found.validation['epoch']})\nmodel: {out}    (prbench run --model personal:{out})"
+    )
+
+
+def _tell(epoch: "Epoch") -> None:
+    typer.echo(
+        f"epoch {epoch.number:3}  loss {epoch.loss:.4f}  validation {100 * epoch.validation_accuracy:5.1f} %, "
+        f"loss {epoch.validation_loss:.4f}{'  best' if epoch.best else ''}",
+        err=True,
+    )
+
+
+def _options(values: dict[str, Any]) -> Any:
+    from pydantic import ValidationError
+
+    from prbench.errors import ConfigError
+    from prbench.train import TrainOptions
+
+    try:
+        return TrainOptions.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        option = str(first["loc"][0]).replace("_", "-")
+        raise ConfigError(f"--{option} {first['input']!r}: {first['msg']}") from error
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    import json
+
+    from prbench.errors import ConfigError
+
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ConfigError(f"--setting {text!r} is not NAME=VALUE", hint="for example --setting stances=32")
+    try:
+        return name, json.loads(value)
+    except json.JSONDecodeError:
+        return name, value

@@ -1,0 +1,88 @@
+"""What every trainable method is: a module that makes a state of what is known of a user and rewards items by it."""
+
+from abc import ABC, abstractmethod
+from importlib import import_module
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from prbench.errors import ConfigError, did_you_mean
+from prbench.models.personal.person import Person
+
+State = tuple[Tensor, ...]
+
+
+class Width(NamedTuple):
+    """How wide the vectors are that a method reads."""
+
+    post: int
+    item: int
+
+
+class Method(nn.Module, ABC):
+    """A personalized Bradley–Terry model over vectors.
+
+    P(a ≻ b | user) = σ(r(a, user) − r(b, user)); a method is what it makes of "user".
+    """
+
+    name: ClassVar[str]
+    reads_user: ClassVar[bool] = True
+    """Whether a user changes any score at all."""
+
+    def __init__(self, width: Width) -> None:
+        super().__init__()
+        self.width = width
+
+    @abstractmethod
+    def person(self, person: Person) -> State:
+        """What there is to know of each user, once for all candidates; adapts to the shots where there are any."""
+
+    @abstractmethod
+    def reward(self, state: State, items_BCF: Tensor) -> Tensor:
+        """Reward of each candidate for its user, (B, C)."""
+
+    def loss(self, person: Person, pairs_B2F: Tensor) -> Tensor:
+        """Negative log-likelihood of pairs (chosen first), with what the method adds to it."""
+        return bradley_terry(self.reward(self.person(person), pairs_B2F))
+
+
+def bradley_terry(rewards_B2: Tensor) -> Tensor:
+    """−log σ(r_chosen − r_rejected), the mean over pairs.
+
+    Example:
+        >>> round(bradley_terry(torch.tensor([[0.0, 0.0]])).item(), 4)
+        0.6931
+    """
+    return nn.functional.softplus(rewards_B2[:, 1] - rewards_B2[:, 0]).mean()
+
+
+METHODS: dict[str, str] = {
+    "bt": "prbench.models.personal.bt:BradleyTerry",
+    "user-bt": "prbench.models.personal.user_bt:UserBradleyTerry",
+    "vpl": "prbench.models.personal.vpl:VariationalPreference",
+    "pal": "prbench.models.personal.pal:IdealPoint",
+    "lore": "prbench.models.personal.lore:RewardBasis",
+    "gpo": "prbench.models.personal.gpo:GroupPreference",
+}
+"""Methods over vectors, by name; `cross` reads text and has a module of its own."""
+
+
+def make(name: str, width: Width, settings: dict[str, Any], seed: int) -> Method:
+    """A method with fresh weights, the same for the same seed.
+
+    Example:
+        >>> make("bt", Width(3, 6), {}, seed=0).name
+        'bt'
+    """
+    if name not in METHODS:
+        raise ConfigError(f"unknown method {name!r}", hint=did_you_mean(name, METHODS))
+    module, _, attribute = METHODS[name].partition(":")
+    kind = getattr(import_module(module), attribute)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        try:
+            found: Method = kind(width, **settings)
+        except TypeError as error:
+            raise ConfigError(f"{name} does not take these settings: {settings!r} ({error})") from error
+    return found

@@ -1,0 +1,144 @@
+"""`personal:DIR`: a trained personalized reward model as a Rater that reads posts and plans and adapts to judgments."""
+
+import time
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+
+import torch
+
+from prbench.config import ModelOptions
+from prbench.errors import ModelError
+from prbench.models.personal import artifact
+from prbench.models.personal.features import Encoder, FeatureStore
+from prbench.models.personal.method import Method, State, Width, make
+from prbench.models.personal.person import stack
+from prbench.models.personal.reader import Reader
+from prbench.models.protocols import ModelCard
+from prbench.types import AnswerView, Channel, Judgment, Message, Outcome, Prompt
+
+_CHUNK = 256
+"""Views whose texts are embedded together."""
+
+
+class PersonalRater:
+    """Scores an answer for the user whose posts, plan or judgments it is given.
+
+    A user without any of these is a stranger: the score is what the method gives to everybody. What a plan says is read
+    as if the user had written it.
+
+    Args:
+        folder: Where the trained model lies.
+        record: What it is.
+        method: The module, with its weights.
+        encoder: Maps texts to vectors.
+    """
+
+    def __init__(self, folder: Path, record: artifact.PersonalRecord, method: Method, encoder: Encoder) -> None:
+        self.record = record
+        self._folder = folder
+        self._method = method.eval()
+        self._reader = Reader(encoder, post_window=record.post_window, answer_window=record.answer_window)
+        self._judged: dict[str, tuple[Judgment, ...]] = {}
+        self._states: dict[tuple[object, ...], State] = {}
+
+    @cached_property
+    def card(self) -> ModelCard:
+        """Who answers."""
+        return ModelCard(
+            address=f"personal:{self._folder}",
+            revision=artifact.revision(self._folder),
+            reads=frozenset({Channel.POSTS, Channel.PLAN}) if self._method.reads_user else frozenset(),
+            parameters={
+                "method": self.record.method,
+                "encoder": self.record.encoder,
+                "training": self.record.training.model_dump(mode="json", include={"suite", "split", "pairs", "users"}),
+            },
+            units="log-odds",
+        )
+
+    def parameter_count(self) -> int:
+        """Parameters of the method; the encoder's are not counted."""
+        return sum(parameter.numel() for parameter in self._method.parameters())
+
+    def fit_user(self, user: str, judgments: Sequence[Judgment]) -> None:
+        """Adapt to all that this user has judged; no judgments forget the user."""
+        if judgments and not self._method.reads_user:
+            raise ModelError(
+                f"personal:{self._folder} ({self.record.method}) has one reward for all and cannot adapt to a user",
+                hint="train a method that reads the user, for example `prbench train user-bt`",
+            )
+        self._judged[user] = tuple(judgments)
+
+    def render(self, view: AnswerView) -> Prompt:
+        """Each text as a turn of its own: the model embeds them one by one."""
+        messages = [Message("post", post.text) for post in view.posts]
+        messages += [Message("expectation", line) for line in view.plan]
+        for judgment in self._shots(view):
+            messages += [
+                Message("judged question", judgment.question),
+                Message("judged better", judgment.chosen),
+                Message("judged worse", judgment.rejected),
+            ]
+        return Prompt((*messages, Message("question", view.question), Message("answer", view.answer)))
+
+    def rate(self, views: Sequence[AnswerView]) -> Iterator[tuple[int, Outcome]]:
+        """Score each view; what is known of a user is read once."""
+        for start in range(0, len(views), _CHUNK):
+            chunk = views[start : start + _CHUNK]
+            began = time.perf_counter()
+            scores = self._score(chunk)
+            share_ms = (time.perf_counter() - began) * 1000 / len(chunk)
+            for place, score in enumerate(scores):
+                yield start + place, Outcome.scored(score, latency_ms=share_ms)
+
+    def _score(self, views: Sequence[AnswerView]) -> list[float]:
+        items = self._reader.items([(view.question, view.answer) for view in views])
+        scores = []
+        with torch.inference_mode():
+            for view, item in zip(views, items, strict=True):
+                # One user and one item at a time: a score must not depend on what else is asked.
+                scores.append(float(self._method.reward(self._state(view), item[None, None]).item()))
+        return scores
+
+    def _state(self, view: AnswerView) -> State:
+        shots = self._shots(view)
+        texts = (*(post.text for post in view.posts), *view.plan)
+        key = (texts, shots)
+        if key not in self._states:
+            self._states[key] = self._method.person(stack([self._reader.known(texts, shots)]))
+        return self._states[key]
+
+    def _shots(self, view: AnswerView) -> tuple[Judgment, ...]:
+        return self._judged.get(view.user, ()) if view.user is not None else ()
+
+
+def load(rest: str, options: ModelOptions) -> PersonalRater:
+    """Open the model that `prbench train … --out DIR` left in a folder."""
+    address = f"personal:{rest}"
+    folder = Path(rest).expanduser()
+    record = artifact.read_record(folder, address)
+    method = make(record.method, Width(record.width_post, record.width_item), dict(record.settings), seed=0)
+    try:
+        method.load_state_dict(artifact.read_weights(folder, address))
+    except RuntimeError as error:
+        raise ModelError(
+            f"{address}: weights do not fit the method {record.method!r}: {str(error).splitlines()[0]}",
+            hint="train the model again",
+        ) from error
+    return PersonalRater(folder, record, method, open_encoder(record, folder, options))
+
+
+def open_encoder(record: artifact.PersonalRecord, folder: Path, options: ModelOptions) -> Encoder:
+    """The encoder a model was trained with, refused if it is another one by now."""
+    from prbench.models.registry import load_encoder
+
+    address = f"embed:{folder / 'encoder'}" if record.encoder == "encoder" else record.encoder
+    encoder = load_encoder(address, options)
+    found = str(getattr(getattr(encoder, "checkpoint", None), "revision", ""))
+    if record.encoder_revision and found and found != record.encoder_revision:
+        raise ModelError(
+            f"personal:{folder}: trained with {record.encoder} at {record.encoder_revision[:12]}, found {found[:12]}",
+            hint="train the model again, or bring back the encoder it was trained with",
+        )
+    return FeatureStore(encoder)

@@ -1,0 +1,9 @@
+"""Training of personalized reward models: from a suite's training split to a model that `personal:DIR` opens.
+
+Importing this room loads no torch; `train` does.
+"""
+
+from prbench.train.options import TrainOptions
+from prbench.train.train import train
+
+__all__ = ["TrainOptions", "train"]

@@ -1,0 +1,100 @@
+"""Training examples: a pair, and a random part of what is known of its user."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from prbench.errors import DataError
+from prbench.models.personal.person import Known, Person, stack
+from prbench.models.personal.reader import Reader
+from prbench.train.options import TrainOptions
+from prbench.types import Pair
+
+_ASPECT_SHARE = 1 / 3
+
+
+class Batch(NamedTuple):
+    """So many examples: what is known of each user, and chosen and rejected item."""
+
+    person: Person
+    pairs_B2F: Tensor
+
+
+class Examples:
+    """All pairs of a split with their vectors, ready to be drawn from.
+
+    Args:
+        pairs: The split.
+        reader: Embeds it.
+    """
+
+    def __init__(self, pairs: Sequence[Pair], reader: Reader) -> None:
+        if not pairs:
+            raise DataError("there is no pair to train on", hint="name a split that has some: --split train")
+        self.pairs = tuple(pairs)
+        _embed_all(pairs, reader)
+        self.items_N2F = torch.stack(
+            [
+                reader.items([(pair.question, pair.chosen) for pair in pairs]),
+                reader.items([(pair.question, pair.rejected) for pair in pairs]),
+            ],
+            dim=1,
+        )
+        self._posts = {
+            user: reader.posts([post.text for post in pair.profile])
+            for user, pair in {pair.user: pair for pair in pairs}.items()
+        }
+        self._aspects = {text: reader.posts([text]) for pair in pairs for text in _aspects(pair)}
+        self._of_user: dict[str, list[int]] = defaultdict(list)
+        for index, pair in enumerate(pairs):
+            self._of_user[pair.user].append(index)
+
+    def epoch(self, options: TrainOptions, random: torch.Generator) -> Iterator[Batch]:
+        """Every pair once, in a random order, each with a random part of what is known of its user."""
+        order = torch.randperm(len(self.pairs), generator=random)
+        for indices in order.split(options.batch):
+            known = [self._sample(int(index), options, random) for index in indices]
+            yield Batch(stack(known), self.items_N2F[indices])
+
+    def whole(self, size: int = 256) -> Iterator[Batch]:
+        """Every pair once, in order, each with the whole profile of its user and no labelled pair."""
+        empty = self.items_N2F[:0, 0]
+        for indices in torch.arange(len(self.pairs)).split(size):
+            known = [Known(self._posts[self.pairs[int(index)].user], empty, empty) for index in indices]
+            yield Batch(stack(known), self.items_N2F[indices])
+
+    def _sample(self, index: int, options: TrainOptions, random: torch.Generator) -> Known:
+        pair = self.pairs[index]
+        empty = self.items_N2F[:0, 0]
+        stranger, told, shown, count = torch.rand(4, generator=random).tolist()
+        posts = self._posts[pair.user]
+        if stranger < options.strangers:
+            return Known(posts[:0], empty, empty)
+        if options.aspects and told < _ASPECT_SHARE and pair.rubric_aspects:
+            posts = torch.cat([self._aspects[text] for text in _aspects(pair)])
+        else:
+            posts = posts[torch.rand(len(posts), generator=random) < options.keep_posts]
+        if shown < 0.5 or not options.shots:
+            return Known(posts, empty, empty)
+        shots = self._shots(pair, 1 + int(count * options.shots), random)
+        return Known(posts, self.items_N2F[shots, 0], self.items_N2F[shots, 1])
+
+    def _shots(self, pair: Pair, count: int, random: torch.Generator) -> Tensor:
+        """So many other pairs of the same user, of other questions: no answer may be shot and target at once."""
+        mine = self._of_user[pair.user]
+        drawn = torch.randint(len(mine), (2 * count,), generator=random).tolist()
+        other = [mine[place] for place in drawn if self.pairs[mine[place]].question != pair.question]
+        return torch.tensor(other[:count], dtype=torch.long)
+
+
+def _aspects(pair: Pair) -> list[str]:
+    return [f"{aspect.aspect}. {aspect.reason}".strip() for aspect in pair.rubric_aspects]
+
+
+def _embed_all(pairs: Sequence[Pair], reader: Reader) -> None:
+    posts = {post.text for pair in pairs for post in pair.profile} | {t for pair in pairs for t in _aspects(pair)}
+    answers = {answer for pair in pairs for answer in (pair.chosen, pair.rejected)}
+    reader.prepare(sorted(posts), sorted(answers), sorted({pair.question for pair in pairs}))

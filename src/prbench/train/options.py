@@ -1,0 +1,36 @@
+"""What a user may set for a training; everything here changes the weights and names the training that is resumed."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field
+
+from prbench.types import Frozen
+
+
+class TrainOptions(Frozen):
+    """How a method over vectors is trained."""
+
+    method: str
+    settings: Mapping[str, Any] = Field(default_factory=dict)
+    """Of the method itself: its widths and weights."""
+    encoder: str = "embed:minilm"
+    """Address of the frozen encoder."""
+    post_window: int = Field(default=2, ge=0)
+    """Sentences in a piece of a post; 0 takes the post whole."""
+    answer_window: int = Field(default=1, ge=0)
+    epochs: int = Field(default=30, ge=1)
+    batch: int = Field(default=128, ge=1)
+    learning_rate: float = Field(default=2e-3, gt=0)
+    weight_decay: float = Field(default=0.3, ge=0)
+    patience: int = Field(default=8, ge=1)
+    """Epochs without a better validation after which training stops."""
+    keep_posts: float = Field(default=0.7, gt=0, le=1)
+    """Share of a profile's pieces shown in a training example, so that no single piece is relied on."""
+    strangers: float = Field(default=0.05, ge=0, le=1)
+    """Share of training examples in which nothing of the user is shown."""
+    shots: int = Field(default=16, ge=0)
+    """Most labelled pairs shown in a training example; half of the examples show none."""
+    aspects: bool = False
+    """Whether the rubric aspects of the training split are shown in place of the posts in a third of the examples."""
+    seed: int = 0

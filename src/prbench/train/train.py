@@ -1,0 +1,96 @@
+"""`prbench train METHOD`: checks, vectors, training, model."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from prbench.config import ModelOptions
+from prbench.data import Suite, load_pairs
+from prbench.errors import ConfigError, DataError
+from prbench.train.leaks import check_apart
+from prbench.train.options import TrainOptions
+from prbench.types import Pair
+
+if TYPE_CHECKING:
+    from prbench.models.personal.artifact import PersonalRecord
+    from prbench.train.loop import Epoch
+
+HELD_OUT = ("validation", "test")
+
+
+def train(
+    options: TrainOptions,
+    out: Path,
+    *,
+    suite: str = "mirror",
+    split: str = "train",
+    validation: str = "validation",
+    listener: "Callable[[Epoch], None] | None" = None,
+) -> "PersonalRecord":
+    """Train a method on a split and write the model to a folder; the same call continues an interrupted training.
+
+    Args:
+        options: Method, encoder, and how to train.
+        out: Folder of the model.
+        suite: Name or path.
+        split: What is learned from.
+        validation: What early stopping looks at: other users, other questions.
+        listener: Hears of each epoch.
+    """
+    everything = load_pairs(suite)
+    pairs, held = _split(everything, split), _split(everything, validation)
+    _check(options, pairs, held)
+    for name in dict.fromkeys((validation, *HELD_OUT)):
+        check_apart(pairs, [pair for pair in everything if pair.tags.get("split") == name], what=name)
+    from prbench.models.personal.artifact import TrainingFacts
+    from prbench.models.personal.features import FeatureStore
+    from prbench.models.personal.reader import Reader
+    from prbench.models.registry import load_encoder
+    from prbench.train.loop import Training, save
+
+    encoder = FeatureStore(load_encoder(options.encoder, ModelOptions()))
+    reader = Reader(encoder, post_window=options.post_window, answer_window=options.answer_window)
+    training = Training(options, pairs, held, reader, out)
+    training.run(listener)
+    facts = TrainingFacts(
+        suite=suite,
+        fingerprint=everything.record.fingerprint,
+        split=split,
+        pairs=len(pairs),
+        users=len({pair.user for pair in pairs}),
+        questions=len({pair.question for pair in pairs}),
+        aspects=options.aspects,
+        seed=options.seed,
+        steps=training.steps,
+        validation={
+            "pairs": len(held),
+            "accuracy": training.best.validation_accuracy,
+            "loss": training.best.validation_loss,
+            "epoch": training.best.number,
+        },
+    )
+    return save(training, reader, facts, out)
+
+
+def _split(suite: Suite, name: str) -> list[Pair]:
+    found = [pair for pair in suite if pair.tags.get("split") == name]
+    if not found:
+        known = sorted({pair.tags.get("split", "") for pair in suite} - {""})
+        raise DataError(
+            f"{suite.record.name!r} has no split {name!r}",
+            hint=f"its splits: {', '.join(known)}" if known else "training needs a suite with splits",
+        )
+    return found
+
+
+def _check(options: TrainOptions, pairs: Sequence[Pair], held: Sequence[Pair]) -> None:
+    if options.method != "bt" and len({pair.user for pair in pairs}) < 2:
+        raise DataError(
+            f"{options.method} needs pairs of at least two users, and these are all of {pairs[0].user!r}",
+            hint="one user can only teach one reward: train bt, or bring more users",
+        )
+    if options.method != "bt" and not options.shots and not any(pair.profile for pair in pairs):
+        raise ConfigError(
+            f"{options.method}: no user of the split has a post, and --shots is 0: there is nothing to know users by",
+            hint="bring profiles, or let the model see labelled pairs with --shots 16",
+        )
