@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from prbench.data.compact import write_compact
+from prbench.data.passages import read_sources, write_passages
 from prbench.types import Aspect, Pair, Post
 
 HERE = Path(__file__).parent
@@ -177,6 +178,10 @@ def main() -> int:
         write_compact(pairs, out / f"{name}.parquet")
         size = (out / f"{name}.parquet").stat().st_size / 1e6
         print(f"{name}: {len(pairs):,} pairs, {len({p.user for p in pairs})} users, {size:.1f} MB", file=sys.stderr)
+    passages = read_sources(sorted((HERE / "stances").glob("*.jsonl")))
+    (out / "training").mkdir(exist_ok=True)
+    write_passages(passages, out / "training" / "passages.parquet")
+    print(f"passages: {len(passages):,} texts on {len({p.axis for p in passages})} axes", file=sys.stderr)
     return 0
 
 

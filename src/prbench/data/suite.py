@@ -10,7 +10,8 @@ from typing import overload
 
 from pydantic import Field
 
-from prbench.data.fingerprint import fingerprint, hash_text
+from prbench.data.fingerprint import fingerprint
+from prbench.data.sampling import stratified_order
 from prbench.errors import DataError
 from prbench.types import Frozen, Pair
 
@@ -124,7 +125,7 @@ class Suite(Sequence[Pair]):
         return self._part([pair for pair in self._pairs if predicate(pair)], note)
 
     def limit(self, n: int, seed: int = 0) -> "Suite":
-        """At most `n` pairs, spread over the suite by a seeded hash; mirror couples stay whole.
+        """At most `n` pairs, a seeded sample with categories and axes in proportion; mirror couples stay whole.
 
         A smaller limit takes a part of what a larger one takes under the same seed. The order of pairs is kept.
         """
@@ -134,7 +135,8 @@ class Suite(Sequence[Pair]):
         for pair in self._pairs:
             groups.setdefault(_couple_key(pair), []).append(pair)
         kept: set[str] = set()
-        for key in sorted(groups, key=lambda key: hash_text(f"{seed}\0{key}")):
+        strata = {key: (pairs[0].category, pairs[0].tags.get("axis", "")) for key, pairs in groups.items()}
+        for key in stratified_order(strata, seed):
             if len(kept) + len(groups[key]) > n:
                 break
             kept.update(pair.id for pair in groups[key])

@@ -2,11 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from prbench.contexts.builder import aspect_line
 from prbench.errors import DataError
 from prbench.models.personal.person import Known, Person, stack
 from prbench.models.personal.reader import Reader
@@ -29,13 +31,15 @@ class Examples:
     Args:
         pairs: The split.
         reader: Embeds it.
+        aspects: Whether the rubric aspects are embedded too, for trainings that show them.
     """
 
-    def __init__(self, pairs: Sequence[Pair], reader: Reader) -> None:
+    def __init__(self, pairs: Sequence[Pair], reader: Reader, *, aspects: bool = False) -> None:
         if not pairs:
             raise DataError("there is no pair to train on", hint="name a split that has some: --split train")
         self.pairs = tuple(pairs)
-        _embed_all(pairs, reader)
+        lines = {line for pair in pairs for line in _aspects(pair)} if aspects else set()
+        _embed_all(pairs, lines, reader)
         self.items_N2F = torch.stack(
             [
                 reader.items([(pair.question, pair.chosen) for pair in pairs]),
@@ -43,11 +47,9 @@ class Examples:
             ],
             dim=1,
         )
-        self._posts = {
-            user: reader.posts([post.text for post in pair.profile])
-            for user, pair in {pair.user: pair for pair in pairs}.items()
-        }
-        self._aspects = {text: reader.posts([text]) for pair in pairs for text in _aspects(pair)}
+        self._profiles = [tuple(post.text for post in pair.profile) for pair in pairs]
+        self._posts = {texts: reader.posts(texts) for texts in dict.fromkeys(self._profiles)}
+        self._aspects = {line: reader.posts([line]) for line in lines}
         self._of_user: dict[str, list[int]] = defaultdict(list)
         for index, pair in enumerate(pairs):
             self._of_user[pair.user].append(index)
@@ -59,18 +61,28 @@ class Examples:
             known = [self._sample(int(index), options, random) for index in indices]
             yield Batch(stack(known), self.items_N2F[indices])
 
-    def whole(self, size: int = 256) -> Iterator[Batch]:
-        """Every pair once, in order, each with the whole profile of its user and no labelled pair."""
-        empty = self.items_N2F[:0, 0]
+    def whole(self, size: int = 256, *, shots: int = 0) -> Iterator[Batch]:
+        """Every pair once, in order, each with the whole profile of its user.
+
+        Args:
+            size: Pairs in a batch.
+            shots: Most labelled pairs shown of a user who has no post; always the same ones.
+        """
+        random = torch.Generator().manual_seed(0)
         for indices in torch.arange(len(self.pairs)).split(size):
-            known = [Known(self._posts[self.pairs[int(index)].user], empty, empty) for index in indices]
+            known = [self._all_of(int(index), shots, random) for index in indices]
             yield Batch(stack(known), self.items_N2F[indices])
+
+    def _all_of(self, index: int, shots: int, random: torch.Generator) -> Known:
+        posts = self._posts[self._profiles[index]]
+        shown = self._shots(self.pairs[index], 0 if len(posts) else shots, random)
+        return Known(posts, self.items_N2F[shown, 0], self.items_N2F[shown, 1])
 
     def _sample(self, index: int, options: TrainOptions, random: torch.Generator) -> Known:
         pair = self.pairs[index]
         empty = self.items_N2F[:0, 0]
         stranger, told, shown, count = torch.rand(4, generator=random).tolist()
-        posts = self._posts[pair.user]
+        posts = self._posts[self._profiles[index]]
         if stranger < options.strangers:
             return Known(posts[:0], empty, empty)
         if options.aspects and told < _ASPECT_SHARE and pair.rubric_aspects:
@@ -84,17 +96,20 @@ class Examples:
 
     def _shots(self, pair: Pair, count: int, random: torch.Generator) -> Tensor:
         """So many other pairs of the same user, of other questions: no answer may be shot and target at once."""
+        if not count:
+            return torch.zeros(0, dtype=torch.long)
         mine = self._of_user[pair.user]
-        drawn = torch.randint(len(mine), (2 * count,), generator=random).tolist()
-        other = [mine[place] for place in drawn if self.pairs[mine[place]].question != pair.question]
-        return torch.tensor(other[:count], dtype=torch.long)
+        drawn = torch.randperm(len(mine), generator=random).tolist()
+        others = (mine[place] for place in drawn if self.pairs[mine[place]].question != pair.question)
+        return torch.tensor(list(islice(others, count)), dtype=torch.long)
 
 
 def _aspects(pair: Pair) -> list[str]:
-    return [f"{aspect.aspect}. {aspect.reason}".strip() for aspect in pair.rubric_aspects]
+    """As the `oracle` context shows them."""
+    return [aspect_line(aspect) for aspect in pair.rubric_aspects]
 
 
-def _embed_all(pairs: Sequence[Pair], reader: Reader) -> None:
-    posts = {post.text for pair in pairs for post in pair.profile} | {t for pair in pairs for t in _aspects(pair)}
+def _embed_all(pairs: Sequence[Pair], lines: set[str], reader: Reader) -> None:
+    posts = {post.text for pair in pairs for post in pair.profile} | lines
     answers = {answer for pair in pairs for answer in (pair.chosen, pair.rejected)}
     reader.prepare(sorted(posts), sorted(answers), sorted({pair.question for pair in pairs}))

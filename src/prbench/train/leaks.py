@@ -1,6 +1,7 @@
 """Nothing that a model will be tested on may be in its training: checked by content, not by id."""
 
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 
 from prbench.errors import DataError
@@ -40,4 +41,5 @@ def texts(pairs: Iterable[Pair]) -> set[str]:
 
 
 def _plain(text: str) -> str:
-    return " ".join(_WORDS.findall(text.casefold()))
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    return " ".join(_WORDS.findall(plain)) or plain.strip()  # a thumb up is no word, and not a thumb down

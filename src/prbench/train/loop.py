@@ -5,24 +5,28 @@ continues with the same command and ends with the same weights. The best epoch's
 """
 
 import math
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from prbench.config import digest
-from prbench.errors import ModelError, RunError
+from prbench.data.fingerprint import fingerprint
+from prbench.errors import ModelError
 from prbench.models.personal import artifact
+from prbench.models.personal.features import encoder_revision
 from prbench.models.personal.method import Method, bradley_terry, make
 from prbench.models.personal.reader import Reader
+from prbench.train import checkpoint
+from prbench.train.checkpoint import CHECKPOINT
 from prbench.train.examples import Examples
 from prbench.train.options import TrainOptions
 from prbench.types import Pair
 
-CHECKPOINT = "checkpoint.pt"
+__all__ = ["CHECKPOINT", "Epoch", "Listener", "Measured", "Training", "encoder_revision", "measure", "save"]
 
 
 class Epoch(NamedTuple):
@@ -39,7 +43,7 @@ Listener = Callable[[Epoch], None]
 
 
 class Measured(NamedTuple):
-    """A method on held-out pairs: whole profiles, no labelled pairs; ties count ½."""
+    """A method on held-out pairs: whole profiles, labelled pairs only where there is no profile; ties count ½."""
 
     accuracy: float
     loss: float
@@ -61,9 +65,11 @@ class Training:
     ) -> None:
         self.options = options
         self._folder = folder
-        self._train = Examples(train, reader)
-        self._validation = Examples(validation, reader)
+        # Before all texts are embedded: a method or a setting that does not exist must cost nothing.
         self.method = make(options.method, reader.width, dict(options.settings), options.seed)
+        self._encoder = reader.encoder.name
+        self._train = Examples(train, reader, aspects=options.aspects)
+        self._validation = Examples(validation, reader)
         self._optimizer = torch.optim.AdamW(
             self.method.parameters(), lr=options.learning_rate, weight_decay=options.weight_decay
         )
@@ -76,6 +82,10 @@ class Training:
 
     def run(self, listener: Listener | None = None) -> Method:
         """Train until nothing gets better; continues where a checkpoint of the same training left off."""
+        with checkpoint.alone(self._folder):
+            return self._run(listener)
+
+    def _run(self, listener: Listener | None) -> Method:
         self._resume()
         with torch.random.fork_rng(devices=[]):
             if self.epoch == 0:
@@ -97,19 +107,15 @@ class Training:
         total, count = 0.0, 0
         for batch in self._train.epoch(self.options, self._random):
             loss = self.method.loss(batch.person, batch.pairs_B2F)
-            value = float(loss.item())
-            if not math.isfinite(value):
-                raise ModelError(
-                    f"the loss of {self.options.method} became {value} in epoch {self.epoch + 1}",
-                    hint="a lower --learning-rate helps; nothing of this epoch was kept",
-                )
+            value = self._finite(float(loss.item()), "loss")
             self._optimizer.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(self.method.parameters(), 1.0)
             self._optimizer.step()
             total, count, self.steps = total + value, count + 1, self.steps + 1
+        found = measure(self.method, self._validation, shots=self.options.shots)
+        self._finite(found.loss, "validation loss")
         self.epoch += 1
-        found = measure(self.method, self._validation)
         better = (found.accuracy, -found.loss) > (self.best.validation_accuracy, -self.best.validation_loss)
         epoch = Epoch(self.epoch, total / count, found.accuracy, found.loss, better)
         if better:
@@ -117,17 +123,26 @@ class Training:
             self._best = {name: tensor.clone() for name, tensor in self.method.state_dict().items()}
         return epoch
 
-    @property
+    def _finite(self, value: float, what: str) -> float:
+        if not math.isfinite(value):
+            raise ModelError(
+                f"the {what} of {self.options.method} became {value} in epoch {self.epoch + 1}",
+                hint="a lower --learning-rate helps, in a folder of its own; nothing of this epoch was kept",
+            )
+        return value
+
+    @cached_property
     def _identity(self) -> str:
-        pairs = [[pair.id for pair in examples.pairs] for examples in (self._train, self._validation)]
-        return digest({"options": self.options.model_dump(mode="json"), "pairs": pairs})
+        """Options, encoder and what the pairs say, in their order."""
+        parts = (self._train, self._validation)
+        pairs = [[[pair.id for pair in part.pairs], fingerprint(part.pairs)] for part in parts]
+        return digest({"options": self.options.model_dump(mode="json"), "encoder": self._encoder, "pairs": pairs})
 
     def _keep(self) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        temporary = self._folder / f".{CHECKPOINT}.{os.getpid()}"
-        torch.save(
+        checkpoint.keep(
+            self._folder,
+            self._identity,
             {
-                "identity": self._identity,
                 "method": self.method.state_dict(),
                 "optimizer": self._optimizer.state_dict(),
                 "random": self._random.get_state(),
@@ -137,20 +152,12 @@ class Training:
                 "epoch": self.epoch,
                 "steps": self.steps,
             },
-            temporary,
         )
-        temporary.replace(self._folder / CHECKPOINT)
 
     def _resume(self) -> None:
-        path = self._folder / CHECKPOINT
-        if not path.is_file():
+        kept = checkpoint.read(self._folder, self._identity)
+        if kept is None:
             return
-        kept: Mapping[str, Any] = torch.load(path, weights_only=True)
-        if kept["identity"] != self._identity:
-            raise RunError(
-                f"{str(self._folder)!r} holds another training (its options or its pairs differ)",
-                hint="give this training its own folder with --out, or remove that one",
-            )
         self.method.load_state_dict(kept["method"])
         self._optimizer.load_state_dict(kept["optimizer"])
         self._random.set_state(kept["random"])
@@ -160,12 +167,18 @@ class Training:
         self.epoch, self.steps = kept["epoch"], kept["steps"]
 
 
-def measure(method: Method, examples: Examples) -> Measured:
-    """Accuracy and loss of a method, each user with the whole profile."""
+def measure(method: Method, examples: Examples, *, shots: int = 0) -> Measured:
+    """Accuracy and loss of a method, each user with the whole profile, or with so many labelled pairs instead of none.
+
+    Args:
+        method: What is measured.
+        examples: On what.
+        shots: Most labelled pairs shown of a user who has no post.
+    """
     method.eval()
     credit, loss = 0.0, 0.0
     with torch.inference_mode():
-        for batch in examples.whole():
+        for batch in examples.whole(shots=shots):
             rewards = method.reward(method.person(batch.person), batch.pairs_B2F)
             margins = rewards[:, 0] - rewards[:, 1]
             credit += float((margins > 0).float().sum() + 0.5 * (margins == 0).float().sum())
@@ -173,15 +186,16 @@ def measure(method: Method, examples: Examples) -> Measured:
     return Measured(credit / len(examples.pairs), loss / len(examples.pairs))
 
 
-def save(training: Training, reader: Reader, facts: artifact.TrainingFacts, folder: Path) -> artifact.PersonalRecord:
+def save(
+    training: Training, reader: Reader, facts: artifact.TrainingFacts, folder: Path, *, encoder: str
+) -> artifact.PersonalRecord:
     """Write the trained model beside its checkpoint."""
     options, width = training.options, reader.width
-    encoder = reader.encoder
     record = artifact.PersonalRecord(
         method=options.method,
         settings=dict(options.settings),
-        encoder=options.encoder,
-        encoder_revision=encoder_revision(encoder),
+        encoder=encoder,
+        encoder_revision=encoder_revision(reader.encoder),
         post_window=options.post_window,
         answer_window=options.answer_window,
         width_post=width.post,
@@ -190,9 +204,3 @@ def save(training: Training, reader: Reader, facts: artifact.TrainingFacts, fold
     )
     artifact.save(folder, record, training.method.state_dict())
     return record
-
-
-def encoder_revision(encoder: Any) -> str:
-    """Which weights an encoder has; empty where it does not say."""
-    inner = getattr(encoder, "encoder", encoder)
-    return str(getattr(getattr(inner, "checkpoint", None), "revision", ""))

@@ -38,7 +38,7 @@ def train(
         listener: Hears of each epoch.
     """
     everything = load_pairs(suite)
-    pairs, held = _split(everything, split), _split(everything, validation)
+    pairs, held = of_split(everything, split), of_split(everything, validation)
     _check(options, pairs, held)
     for name in dict.fromkeys((validation, *HELD_OUT)):
         check_apart(pairs, [pair for pair in everything if pair.tags.get("split") == name], what=name)
@@ -52,6 +52,9 @@ def train(
     reader = Reader(encoder, post_window=options.post_window, answer_window=options.answer_window)
     training = Training(options, pairs, held, reader, out)
     training.run(listener)
+    from prbench.train.tune import adopt_encoder
+
+    adopted = adopt_encoder(options.encoder, out)
     facts = TrainingFacts(
         suite=suite,
         fingerprint=everything.record.fingerprint,
@@ -59,7 +62,8 @@ def train(
         pairs=len(pairs),
         users=len({pair.user for pair in pairs}),
         questions=len({pair.question for pair in pairs}),
-        aspects=options.aspects,
+        aspects=options.aspects or bool(adopted.extra_texts),
+        extra_texts=adopted.extra_texts,
         seed=options.seed,
         steps=training.steps,
         validation={
@@ -69,10 +73,11 @@ def train(
             "epoch": training.best.number,
         },
     )
-    return save(training, reader, facts, out)
+    return save(training, reader, facts, out, encoder=adopted.address)
 
 
-def _split(suite: Suite, name: str) -> list[Pair]:
+def of_split(suite: Suite, name: str) -> list[Pair]:
+    """The pairs of a split; one that is not there is refused with the names of those that are."""
     found = [pair for pair in suite if pair.tags.get("split") == name]
     if not found:
         known = sorted({pair.tags.get("split", "") for pair in suite} - {""})

@@ -1,0 +1,75 @@
+"""Stance passages: short texts that show where a person, or an answer, stands on one axis of taste or value.
+
+Training material only: they tune an encoder to tell stances apart, are no suite, and no number is measured on them.
+Each situation comes in four texts, a post and an answer at each of the axis's two poles: the topic says nothing.
+"""
+
+import json
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from prbench.types import Frozen, Text
+
+_FILE = Path(__file__).parent / "embedded" / "training" / "passages.parquet"
+_COLUMNS = ("axis", "pole", "kind", "situation", "text")
+
+
+class Passage(Frozen):
+    """One text and the stance it shows."""
+
+    axis: Text
+    pole: Text
+    kind: Literal["post", "answer"]
+    situation: Text
+    """What both poles write about."""
+    text: Text
+
+
+@cache
+def load_passages() -> tuple[Passage, ...]:
+    """The passages that ship with the package.
+
+    Example:
+        >>> sorted({passage.pole for passage in load_passages() if passage.axis == "spend"})
+        ['money', 'time']
+    """
+    import pyarrow.parquet as parquet
+
+    rows = parquet.read_table(_FILE).to_pylist()
+    return tuple(Passage.model_construct(**row) for row in rows)
+
+
+def read_sources(paths: Iterable[Path]) -> list[Passage]:
+    """Read the files that were written: one axis each, one situation a line."""
+    found = []
+    for path in paths:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            row = json.loads(line)
+            for kind in ("post", "answer"):
+                for pole, text in row[kind].items():
+                    found.append(
+                        Passage.model_validate(
+                            {
+                                "axis": path.stem,
+                                "pole": pole,
+                                "kind": kind,
+                                "situation": row["situation"],
+                                "text": text,
+                            }
+                        )
+                    )
+    return found
+
+
+def write_passages(passages: Iterable[Passage], path: Path) -> None:
+    """Write passages as one Parquet file; the same passages give the same bytes."""
+    import pyarrow as arrow
+    import pyarrow.parquet as parquet
+
+    rows = [passage.model_dump() for passage in passages]
+    columns = {name: arrow.array([row[name] for row in rows]) for name in _COLUMNS}
+    partial = path.with_suffix(".partial")
+    parquet.write_table(arrow.table(columns), partial, compression="zstd", compression_level=19)
+    partial.replace(path)

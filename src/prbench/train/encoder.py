@@ -1,0 +1,223 @@
+"""`prbench train encoder`: tune a sentence encoder until stances can be told apart in its vectors.
+
+loss = mean over (text, axis) of softplus(−side · w_axis·e(text)): one logistic direction per axis on the unit vector e.
+The directions are thrown away; what remains is an ordinary encoder folder that `embed:DIR` opens and that any method
+can be trained over.
+"""
+
+import json
+import os
+import random
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from prbench.config import digest
+from prbench.errors import RunError
+from prbench.models.personal.pieces import pieces
+from prbench.train.stances import Axes, Labelled, Stance
+from prbench.types import Frozen
+
+CHECKPOINT = "checkpoint.pt"
+RECORD = "tuning.json"
+_WINDOW = 3
+_MAX_TOKENS = 160
+_SORTED_TOGETHER = 8
+"""Batches whose texts are sorted by length together: less padding, still a random order."""
+
+
+class TuneOptions(Frozen):
+    """How an encoder is tuned."""
+
+    base: str = "embed:minilm"
+    epochs: int = Field(default=4, ge=1)
+    batch: int = Field(default=32, ge=1)
+    learning_rate: float = Field(default=1e-4, gt=0)
+    head_learning_rate: float = Field(default=1e-3, gt=0)
+    warmup: int = Field(default=50, ge=0)
+    """Steps until the learning rate is reached; it falls to 0 from there."""
+    seed: int = 0
+
+
+class TuneEpoch(NamedTuple):
+    """How an epoch went; `accuracy` is the share of held-out answers' stances that are told right."""
+
+    number: int
+    loss: float
+    accuracy: float | None
+
+
+class Tuning:
+    """One tuning, from a base encoder to a folder.
+
+    Args:
+        options: How.
+        texts: What shows which stance.
+        axes: The axes of the stances.
+        held_out: Answers of held-out questions with their stances, to say how well it goes; nothing is chosen by them.
+        encoder: A loaded `SentenceEncoder`: its model is tuned in place.
+        folder: Where checkpoint and encoder are kept.
+    """
+
+    def __init__(
+        self,
+        options: TuneOptions,
+        texts: Sequence[Labelled],
+        axes: Axes,
+        held_out: Sequence[tuple[str, tuple[Stance, ...]]],
+        encoder: Any,
+        folder: Path,
+    ) -> None:
+        self._options, self._texts, self._held_out, self._folder = options, tuple(texts), tuple(held_out), folder
+        self._index = {axis: place for place, axis in enumerate(axes.poles)}
+        self._tokenizer = encoder.checkpoint.tokenizer
+        self._model: nn.Module = encoder._model
+        width = int(encoder.checkpoint.config.hidden_size)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(options.seed)
+            self._head = nn.Linear(width, len(self._index))
+        self._optimizer = torch.optim.AdamW(
+            [
+                {"params": self._model.parameters(), "lr": options.learning_rate},
+                {"params": self._head.parameters(), "lr": options.head_learning_rate},
+            ],
+            weight_decay=0.01,
+        )
+        self._steps = options.epochs * -(-len(texts) // options.batch)
+        self._schedule = torch.optim.lr_scheduler.LambdaLR(self._optimizer, self._rate)
+        self.epoch = 0
+        self.history: list[TuneEpoch] = []
+
+    def run(self, listener: Callable[[TuneEpoch], None] | None = None) -> None:
+        """Tune all epochs, continuing after the last one that is there, and write the encoder."""
+        if (self._folder / "config.json").is_file() and (self._folder / RECORD).is_file():
+            self._check(json.loads((self._folder / RECORD).read_text(encoding="utf-8"))["identity"])
+            return
+        self._resume()
+        while self.epoch < self._options.epochs:
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(self._options.seed * 1000 + self.epoch)
+                loss = self._one_epoch()
+            self.epoch += 1
+            self.history.append(TuneEpoch(self.epoch, loss, self.accuracy()))
+            self._keep()
+            if listener is not None:
+                listener(self.history[-1])
+        self._write()
+
+    def _rate(self, step: int) -> float:
+        return min(1.0, (step + 1) / max(self._options.warmup, 1)) * max(0.02, 1 - step / self._steps)
+
+    def _one_epoch(self) -> float:
+        self._model.train()
+        total, count = 0.0, 0
+        for batch in self._batches():
+            loss = self._loss(batch)
+            self._optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(self._model.parameters(), 1.0)
+            self._optimizer.step()
+            self._schedule.step()
+            total, count = total + float(loss.item()), count + 1
+        self._model.eval()
+        return total / count
+
+    def _batches(self) -> Iterator[list[Labelled]]:
+        """All texts once: texts of like length in a batch, batches in a random order."""
+        draw = random.Random(f"{self._options.seed}:{self.epoch}")  # noqa: S311 (a reproducible shuffle)
+        texts, size = list(self._texts), self._options.batch
+        draw.shuffle(texts)
+        batches = []
+        for start in range(0, len(texts), size * _SORTED_TOGETHER):
+            near = sorted(texts[start : start + size * _SORTED_TOGETHER], key=lambda one: len(one.text))
+            batches += [near[place : place + size] for place in range(0, len(near), size)]
+        draw.shuffle(batches)
+        yield from batches
+
+    def _loss(self, batch: Sequence[Labelled]) -> Tensor:
+        logits = self._logits([one.text for one in batch])
+        rows = [
+            (row, self._index[axis], side, one.weight) for row, one in enumerate(batch) for axis, side in one.stances
+        ]
+        row, axis, side, weight = (torch.tensor(column) for column in zip(*rows, strict=True))
+        return (nn.functional.softplus(-side * logits[row, axis]) * weight).sum() / weight.sum()
+
+    def _logits(self, texts: Sequence[str]) -> Tensor:
+        fields = self._tokenizer(
+            list(texts), padding=True, truncation=True, max_length=_MAX_TOKENS, return_tensors="pt"
+        )
+        states = self._model(**fields).last_hidden_state
+        mask = fields["attention_mask"][..., None].float()
+        vectors = nn.functional.normalize((states * mask).sum(1) / mask.sum(1), dim=-1)
+        logits: Tensor = self._head(vectors * vectors.shape[-1] ** 0.5)
+        return logits
+
+    def accuracy(self) -> float | None:
+        """Share of the held-out answers' stances that the mean over their pieces tells right."""
+        if not self._held_out:
+            return None
+        self._model.eval()
+        right = []
+        with torch.inference_mode():
+            for text, stances in self._held_out:
+                logits = self._logits(pieces(text, _WINDOW)).mean(0)
+                right += [float(logits[self._index[axis]] * side > 0) for axis, side in stances]
+        return sum(right) / len(right)
+
+    @property
+    def identity(self) -> str:
+        """What this tuning is: another one is not continued."""
+        return digest({"options": self._options.model_dump(mode="json"), "texts": [list(one) for one in self._texts]})
+
+    def _check(self, identity: str) -> None:
+        if identity != self.identity:
+            raise RunError(
+                f"{str(self._folder)!r} holds another tuning (its options or its texts differ)",
+                hint="give this one its own folder with --out, or remove that one",
+            )
+
+    def _keep(self) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        temporary = self._folder / f".{CHECKPOINT}.{os.getpid()}"
+        state = {
+            "identity": self.identity,
+            "epoch": self.epoch,
+            "history": [tuple(epoch) for epoch in self.history],
+            "model": self._model.state_dict(),
+            "head": self._head.state_dict(),
+            "optimizer": self._optimizer.state_dict(),
+            "schedule": self._schedule.state_dict(),
+        }
+        torch.save(state, temporary)
+        temporary.replace(self._folder / CHECKPOINT)
+
+    def _resume(self) -> None:
+        path = self._folder / CHECKPOINT
+        if not path.is_file():
+            return
+        kept = torch.load(path, weights_only=True)
+        self._check(kept["identity"])
+        self._model.load_state_dict(kept["model"])
+        self._head.load_state_dict(kept["head"])
+        self._optimizer.load_state_dict(kept["optimizer"])
+        self._schedule.load_state_dict(kept["schedule"])
+        self.epoch, self.history = kept["epoch"], [TuneEpoch(*epoch) for epoch in kept["history"]]
+
+    def _write(self) -> None:
+        """The encoder as a folder of its own; the record comes last, and the checkpoint goes."""
+        self._model.eval()
+        self._model.save_pretrained(self._folder)
+        self._tokenizer.save_pretrained(self._folder)
+        record = {
+            "identity": self.identity,
+            "options": self._options.model_dump(mode="json"),
+            "texts": len(self._texts),
+            "axes": list(self._index),
+            "history": [epoch._asdict() for epoch in self.history],
+        }
+        (self._folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        (self._folder / CHECKPOINT).unlink(missing_ok=True)

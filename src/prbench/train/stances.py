@@ -1,0 +1,119 @@
+"""Texts with the stances they show: what an encoder is tuned on.
+
+Three sources: the passages that ship with the package; the answers of the training split, whose poles follow from the
+pairs' `axis` and `pole` tags; and the posts that the training split's rubric aspects name as evidence. So a tuned
+encoder has used the split's tags and aspects, and its record says so.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from prbench.data.passages import Passage
+from prbench.errors import DataError
+from prbench.models.personal.pieces import pieces
+from prbench.types import Pair
+
+_WINDOW = 3
+_EVIDENCE_WEIGHT = 0.3
+"""A post shows a stance somewhere; most of its windows do not."""
+
+
+class Stance(NamedTuple):
+    """A side of an axis: −1 or +1."""
+
+    axis: str
+    side: int
+
+
+class Labelled(NamedTuple):
+    """A text and the stances it is known to show."""
+
+    text: str
+    stances: tuple[Stance, ...]
+    weight: float = 1.0
+
+
+class Axes:
+    """The axes of a split and the two poles of each, in a fixed order.
+
+    Example:
+        >>> Axes({"spend": {"time", "money"}}).stance("spend", "time")
+        Stance(axis='spend', side=1)
+    """
+
+    def __init__(self, poles: Mapping[str, Iterable[str]]) -> None:
+        self.poles = {axis: tuple(sorted(found)) for axis, found in sorted(poles.items())}
+        if odd := [axis for axis, found in self.poles.items() if len(found) != 2]:
+            raise DataError(
+                f"axis {odd[0]!r} has the poles {', '.join(self.poles[odd[0]])}: an encoder is tuned on two",
+                hint="both poles of every axis must occur in the training split",
+            )
+
+    @classmethod
+    def of(cls, pairs: Sequence[Pair]) -> "Axes":
+        """The axes that some pairs are decided on."""
+        poles: dict[str, set[str]] = {}
+        for pair in pairs:
+            for axis, pole in decided(pair):
+                poles.setdefault(axis, set()).add(pole)
+        if not poles:
+            raise DataError(
+                "no pair says what decides it", hint="tuning needs the tags `axis` and `pole`, as the mirror suite has"
+            )
+        return cls(poles)
+
+    def stance(self, axis: str, pole: str) -> Stance:
+        """Which side of the axis a pole is."""
+        return Stance(axis, 1 if self.poles[axis][1] == pole else -1)
+
+
+def decided(pair: Pair) -> list[tuple[str, str]]:
+    """What decides a pair: axis and the pole that its user wants."""
+    axes, poles = (pair.tags.get(name, "").split("+") for name in ("axis", "pole"))
+    return [(axis, pole) for axis, pole in zip(axes, poles, strict=True) if axis]
+
+
+def labelled(pairs: Sequence[Pair], passages: Sequence[Passage], axes: Axes) -> list[Labelled]:
+    """All texts that show a stance on one of the axes."""
+    found = [
+        Labelled(passage.text, (axes.stance(passage.axis, passage.pole),))
+        for passage in passages
+        if passage.axis in axes.poles
+    ]
+    for text, stances in answer_stances(pairs, axes).items():
+        found += [Labelled(piece, stances) for piece in pieces(text, _WINDOW)]
+    for text, stances in _evidence(pairs, axes).items():
+        found += [Labelled(piece, stances, _EVIDENCE_WEIGHT) for piece in pieces(text, _WINDOW)]
+    return found
+
+
+def answer_stances(pairs: Iterable[Pair], axes: Axes) -> dict[str, tuple[Stance, ...]]:
+    """The stances of each answer: the chosen one shows the user's poles, the rejected one their opposites."""
+    found: dict[str, set[Stance]] = {}
+    for pair in pairs:
+        for axis, pole in decided(pair):
+            if axis in axes.poles:
+                stance = axes.stance(axis, pole)
+                found.setdefault(pair.chosen, set()).add(stance)
+                found.setdefault(pair.rejected, set()).add(stance._replace(side=-stance.side))
+    return {text: tuple(sorted(stances)) for text, stances in found.items()}
+
+
+def _evidence(pairs: Iterable[Pair], axes: Axes) -> dict[str, tuple[Stance, ...]]:
+    """The stances of each post that an aspect names as its evidence."""
+    found: dict[str, set[Stance]] = {}
+    for pair in pairs:
+        posts = {post.id: post.text for post in pair.profile}
+        for stance, ids in _named(pair, axes):
+            for name in ids:
+                if name in posts:
+                    found.setdefault(posts[name], set()).add(stance)
+    return {text: tuple(sorted(stances)) for text, stances in found.items()}
+
+
+def _named(pair: Pair, axes: Axes) -> Iterator[tuple[Stance, list[str]]]:
+    decisive = decided(pair)
+    if len(decisive) == len(pair.rubric_aspects):  # only then is it clear which aspect belongs to which axis
+        for (axis, pole), aspect in zip(decisive, pair.rubric_aspects, strict=True):
+            if axis in axes.poles:
+                yield axes.stance(axis, pole), [part.strip() for part in aspect.evidence.split(",")]

@@ -1,0 +1,77 @@
+"""`prbench train encoder`: from a split and the passages to an encoder folder, with the same leak checks as a model."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from prbench.config import ModelOptions
+from prbench.data import load_pairs
+from prbench.data.passages import load_passages
+from prbench.train.leaks import check_apart
+from prbench.train.stances import Axes, answer_stances, labelled
+from prbench.train.train import HELD_OUT, of_split
+
+if TYPE_CHECKING:
+    from prbench.train.encoder import TuneEpoch, TuneOptions, Tuning
+
+
+def tune(
+    options: "TuneOptions",
+    out: Path,
+    *,
+    suite: str = "mirror",
+    split: str = "train",
+    validation: str = "validation",
+    passages: bool = True,
+    listener: "Callable[[TuneEpoch], None] | None" = None,
+) -> "Tuning":
+    """Tune an encoder on what a split and the shipped passages show; the same call continues an interrupted tuning.
+
+    Args:
+        options: Base encoder, and how to tune.
+        out: Folder of the encoder, for `embed:DIR`.
+        suite: Name or path; its pairs need the tags `axis` and `pole`.
+        split: What is learned from.
+        validation: Whose answers tell how well it goes; nothing is chosen by them.
+        passages: Whether the shipped stance passages are used.
+        listener: Hears of each epoch.
+    """
+    everything = load_pairs(suite)
+    pairs, held = of_split(everything, split), of_split(everything, validation)
+    for name in dict.fromkeys((validation, *HELD_OUT)):
+        check_apart(pairs, [pair for pair in everything if pair.tags.get("split") == name], what=name)
+    from prbench.models.registry import load_encoder
+    from prbench.train.encoder import Tuning
+
+    axes = Axes.of(pairs)
+    texts = labelled(pairs, load_passages() if passages else (), axes)
+    encoder = load_encoder(options.base, ModelOptions())
+    tuning = Tuning(options, texts, axes, list(answer_stances(held, axes).items()), encoder, out)
+    tuning.run(listener)
+    return tuning
+
+
+class Adopted(NamedTuple):
+    """How a model refers to its encoder."""
+
+    address: str
+    """`encoder` where a tuned one was copied into the model's folder."""
+    extra_texts: int = 0
+    """Texts it was tuned on."""
+
+
+def adopt_encoder(address: str, folder: Path) -> Adopted:
+    """Copy an encoder that was tuned here into a model's folder, so that the folder is all one needs to score."""
+    source = Path(address.removeprefix("embed:")).expanduser()
+    record = source / "tuning.json"
+    if not record.is_file():
+        return Adopted(address)
+    target = folder / "encoder"
+    if not target.is_dir():
+        partial = folder / ".encoder.partial"
+        shutil.rmtree(partial, ignore_errors=True)
+        shutil.copytree(source, partial)
+        partial.rename(target)
+    return Adopted("encoder", int(json.loads(record.read_text(encoding="utf-8"))["texts"]))
