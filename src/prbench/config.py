@@ -54,6 +54,8 @@ class ModelOptions(Frozen):
     temperature: float = Field(default=0.0, ge=0)
     max_tokens: int = Field(default=1024, ge=1)
     price: Price | None = None
+    expect_logit: float | None = Field(default=None, allow_inf_nan=False)
+    """The known raw score of the probe conversation (`prbench models probe`), checked on connecting to a server."""
 
 
 class RunConfig(Frozen):

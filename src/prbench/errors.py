@@ -12,6 +12,7 @@ without a traceback. Anything else is a bug and keeps its traceback.
     ├── ContextError (ValueError)     a context that this suite or this model cannot have
     ├── RunError (RuntimeError)       a run folder that is locked, foreign or damaged
     │   └── BudgetError               the run would cost, or has cost, more than allowed
+    ├── StudyError (ValueError)       a downstream study that cannot be read, or from which nothing may be ranked
     └── MissingExtraError (ImportError)   an optional dependency is not installed
 """
 
@@ -66,6 +67,10 @@ class RunError(PrbenchError, RuntimeError):
 
 class BudgetError(RunError):
     """The run would cost, or has cost, more than allowed."""
+
+
+class StudyError(PrbenchError, ValueError):
+    """A downstream study that cannot be read, or from which nothing may be ranked."""
 
 
 class MissingExtraError(PrbenchError, ImportError):

@@ -1,5 +1,7 @@
 """Suites: immutable, counted, fingerprinted; couples stay whole."""
 
+from collections import Counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -95,6 +97,16 @@ def test_limit_is_nested_seeded_and_not_the_first_n():
     assert suite.limit(11, seed=1).is_mirrored
     assert suite.limit(100) is suite
     assert suite.limit(10, seed=1).record.notes == ("limited to 10, seed 1",)
+
+
+def test_limit_is_spread_over_the_embedded_suite():
+    whole = prbench.data.load_pairs("mirror", split="test")
+    part = whole.limit(60)
+    assert part.is_mirrored
+    categories = Counter(item.category for item in part)
+    assert len(categories) == 12
+    assert max(categories.values()) <= 8
+    assert len({item.tags["axis"] for item in part}) >= 15
 
 
 @pytest.mark.parametrize("n", [1, 0, -3])

@@ -501,3 +501,31 @@ def test_a_text_that_was_cut_off_is_still_a_text():
         writer = judge(server)
         [(_, (outcome,))] = writer.generate([Prompt((Message("user", "Tell."),))])
     assert (outcome.status, outcome.raw, outcome.reason) == ("ok", "Once upon", "cut off after 10 tokens")
+
+
+def test_one_users_prompts_follow_each_other_and_verdicts_keep_their_places():
+    """A server's prefix cache then reads a user's posts once."""
+    users = {name: (Post(id="1", text=f"I am {name}."),) for name in ("ann", "bob", "cyd")}
+    views = [
+        PairView(f"Question number {number}?", "Sencha.", "Assam.", users[name], user=name)
+        for number in range(6)
+        for name in users
+    ]
+    with FakeServer(cycling) as server:
+        outcomes = dict(judge(server, concurrency=1).compare(views))
+        order = [name for seen in server.requests for name in users if f"I am {name}." in seen.text]
+    assert order == ["ann"] * 6 + ["bob"] * 6 + ["cyd"] * 6
+    assert verdicts(outcomes) == [VERDICTS[number % 3] for number in range(6) for _ in users]
+
+
+def test_cached_tokens_are_counted_where_the_server_tells():
+    def with_details(body):
+        reply = chat_reply(cycling(body))
+        reply["usage"]["prompt_tokens_details"] = {"cached_tokens": 80} if number_of(body) else None
+        return reply
+
+    with FakeServer(with_details) as server:
+        model = judge(server)
+        assert (model.naive_tokens, model.computed_tokens) == (0, 0)
+        list(model.compare(pair_views(5)))
+    assert (model.naive_tokens, model.computed_tokens) == (400, 80)

@@ -62,12 +62,15 @@ COSTS = [
     Cost(per_key=1e-9, per_pass=1e-9),  # every shared token is worth a pass of its own
     Cost(per_key=1e-9, per_pass=1e9),  # nothing is
     Cost(per_key=0.5, per_pass=1.0),
+    Cost(per_key=0.5, per_pass=1.0, siblings=False),
 ]
 
 
-def scorer(kind: str, budget: int, cost: Cost | None = None, **options: Any) -> PrefixScorer:
+def scorer(kind: str, budget: int, cost: Cost | None = None, *, by_branch: bool = True, **options: Any) -> PrefixScorer:
     made = PrefixScorer(model(kind), batch_tokens=budget, pack_tokens=budget, **options)
     assert made.note is None
+    assert made._forward.by_branch or not options.get("shared", True)
+    made._forward.by_branch = by_branch
     made._cost = cost or made._cost
     return made
 
@@ -93,19 +96,19 @@ def alone(kind: str, ids: list[int]) -> torch.Tensor:
 
 
 @settings(deadline=None, max_examples=40)
-@given(trees(), st.sampled_from(KINDS), BUDGETS, st.sampled_from(COSTS))
-def test_last_logits_equal_those_of_each_sequence_alone(sequences, kind, budget, cost):
-    found = values(scorer(kind, budget, cost), [last_logits(ids, [0, 1]) for ids in sequences])
+@given(trees(), st.sampled_from(KINDS), BUDGETS, st.sampled_from(COSTS), st.booleans())
+def test_last_logits_equal_those_of_each_sequence_alone(sequences, kind, budget, cost, by_branch):
+    found = values(scorer(kind, budget, cost, by_branch=by_branch), [last_logits(ids, [0, 1]) for ids in sequences])
     expected = [tuple(alone(kind, ids)[-1, :2].tolist()) for ids in sequences]
     assert flat(found) == pytest.approx(flat(expected), abs=1e-4)
 
 
 @settings(deadline=None, max_examples=40)
-@given(trees(), st.sampled_from(["llama", "gpt2"]), BUDGETS, st.sampled_from(COSTS), st.data())
-def test_log_likelihoods_equal_those_of_each_sequence_alone(sequences, kind, budget, cost, data):
+@given(trees(), st.sampled_from(["llama", "gpt2"]), BUDGETS, st.sampled_from(COSTS), st.booleans(), st.data())
+def test_log_likelihoods_equal_those_of_each_sequence_alone(sequences, kind, budget, cost, by_branch, data):
     starts = [data.draw(st.integers(0, len(ids))) for ids in sequences]
     requests = [log_likelihood(ids, start) for ids, start in zip(sequences, starts, strict=True)]
-    found = values(scorer(kind, budget, cost), requests)
+    found = values(scorer(kind, budget, cost, by_branch=by_branch), requests)
     for ids, start, row in zip(sequences, starts, found, strict=True):
         logs = alone(kind, ids).log_softmax(-1)
         expected = [float(logs[place - 1, ids[place]]) for place in range(max(start, 1), len(ids))]
@@ -118,17 +121,17 @@ def test_running_in_full_gives_the_same(sequences, kind):
     requests = [last_logits(ids, [0, 1]) for ids in sequences]
     full = scorer(kind, 50, shared=False)
     assert flat(values(full, requests)) == pytest.approx(flat(values(scorer(kind, 50), requests)), abs=1e-4)
-    assert full.tokens.computed == full.tokens.naive == sum(len(ids) for ids in sequences)
+    assert full.effort.computed_tokens == full.effort.naive_tokens == sum(len(ids) for ids in sequences)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=30)
 @given(trees(), st.sampled_from([7, 1000]))
 def test_every_distinct_token_is_computed_once_where_passes_cost_nothing(sequences, budget):
     made = scorer("llama", budget, COSTS[1])
     values(made, [last_logits(ids, [0]) for ids in sequences])
     distinct = {tuple(ids[: end + 1]) for ids in sequences for end in range(len(ids))}
-    assert made.tokens.naive == sum(len(ids) for ids in sequences)
-    assert made.tokens.computed == len(distinct)
+    assert made.effort.naive_tokens == sum(len(ids) for ids in sequences)
+    assert made.effort.computed_tokens == len(distinct)
 
 
 def crowd(count: int = 6, shared: int = 64) -> list[Request]:
@@ -203,3 +206,24 @@ def test_a_path_is_held_once_however_many_continue_it():
     values(made, crowd(count=12, shared=200))
     assert rooms[0] <= 200 + 12 * 31
     assert made._forward._layers == []
+
+
+def test_effort_counts_useful_operations_only():
+    """Two per weight and token, four per layer, width and key seen, two per weight of the head and row read."""
+    made, requests = scorer("llama", 1000, COSTS[1]), crowd(count=3, shared=50)
+    values(made, requests)
+    layer = 32 * 32 * 2 + 32 * 16 * 2 + 3 * 32 * 64 + 2 * 32
+    seen = sum(range(1, 51)) + sum(sum(range(51, len(request.ids) + 1)) for request in requests)
+    tokens = 50 + sum(len(request.ids) - 50 for request in requests)
+    expected = 2 * (2 * layer + 32) * tokens + 4 * 2 * 32 * seen + 2 * 32 * VOCABULARY * 3
+    assert made.effort.flops == expected
+    assert made.effort.computed_tokens == tokens
+    assert made.effort.seconds > 0
+
+
+def test_sharing_and_full_prompts_differ_in_the_operations_saved():
+    shared, full = scorer("llama", 1000, COSTS[1]), scorer("llama", 1000, shared=False)
+    for made in (shared, full):
+        values(made, crowd())
+    stem = full.arithmetic.flops(tokens=64, keys=64 * 65 // 2, rows=0)
+    assert full.effort.flops - shared.effort.flops == 5 * stem

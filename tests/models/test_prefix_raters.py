@@ -27,8 +27,10 @@ from transformers import (
 
 import tiny_models
 from prbench.models import dpo, hf
+from prbench.models._flops import Effort
 from prbench.models._prefix import PrefixScorer, last_logits
-from prbench.models._prefix_support import estimate_cost
+from prbench.models._prefix_forward import CausalForward
+from prbench.models._prefix_support import choose_way, estimate_cost
 from prbench.models.registry import ModelOptions
 from prbench.types import AnswerView, Post
 
@@ -133,7 +135,7 @@ def test_models_that_cannot_share_are_read_in_full(build, reason):
         expected = [model(torch.tensor([ids])).logits[0, -1, [0, 5]].tolist() for ids in sequences]
     for reading, numbers in zip(found, expected, strict=True):
         assert list(reading.values) == pytest.approx(numbers, abs=1e-4)
-    assert scorer.tokens.computed == scorer.tokens.naive == 18
+    assert scorer.effort.computed_tokens == scorer.effort.naive_tokens == 18
 
 
 KEYS = {"num_key_value_heads": 2, "initializer_range": 0.3}
@@ -160,7 +162,7 @@ def test_families(config, kind, note):
     for one, other in zip(found, expected, strict=True):
         assert one.values == pytest.approx(other.values, abs=1e-4)
     assert note in scorer.note if note else scorer.note is None
-    assert scorer.tokens.computed == (5 * 109 if note else 100 + 5 * 9)
+    assert scorer.effort.computed_tokens == (5 * 109 if note else 100 + 5 * 9)
 
 
 def test_a_model_that_is_only_found_out_by_trying():
@@ -186,8 +188,35 @@ def test_half_precision_is_shared_too(tiny_reward_model):
 
 def test_cost_follows_the_shape_of_the_model(tiny_reward_model):
     model = AutoModelForSequenceClassification.from_pretrained(tiny_reward_model)
-    cost = estimate_cost(model)
+    forward = CausalForward(model)
+    masked = estimate_cost(forward)
     layer = 32 * 32 * 2 + 32 * 16 * 2 + 3 * 32 * 64 + 2 * 32
-    assert cost.per_key == pytest.approx(1.6 * 4 * 2 * 32 / (2 * (2 * layer + 32 + 32)))
-    assert cost.best_pack(most=100) == 100
-    assert cost.best_pack(most=8192) == 256
+    assert masked.per_key == pytest.approx(1.6 * 4 * 2 * 32 / (2 * (2 * layer + 32)))
+    assert (masked.best_pack(most=100), masked.best_pack(most=8192)) == (100, 256)
+    assert choose_way(forward) is None
+    branching = estimate_cost(forward)
+    assert branching.per_key < masked.per_key
+    assert (branching.best_pack(most=100), branching.best_pack(most=8192)) == (100, 1024)
+
+
+def test_effort_is_counted_for_every_kind_of_local_model(tmp_path, tiny_policy):
+    """Shared, in full, both ways, and two models behind one score; nothing before the first score."""
+    reward = tiny_models.save_reward_model(tmp_path / "reward")
+    encoder = hf.load(str(tiny_models.save_encoder(tmp_path / "encoder")), ModelOptions())
+    models = [classifier(reward, shared=True), classifier(reward, shared=False), encoder]
+    models.append(dpo.load(f"{tiny_policy},{tiny_policy}", ModelOptions()))
+    for model in models:
+        assert (model.effort, model.peak_flops) == (Effort(), None)
+        scores(model, VIEWS[-6:-1])
+        assert model.effort.flops > 0
+        assert model.effort.seconds > 0
+        assert model.peak_flops > model.effort.flops_per_s  # tiny models are all overhead
+    shared, full, *_ = models
+    assert shared.effort.flops < full.effort.flops
+
+
+def test_an_encoder_attends_both_ways(tmp_path):
+    model = hf.load(str(tiny_models.save_encoder(tmp_path)), ModelOptions())
+    ((_, outcome),) = model.rate(VIEWS[-6:-5])
+    arithmetic = model._scorers[0].arithmetic
+    assert model.effort.flops == arithmetic.flops(outcome.tokens_in, outcome.tokens_in**2, 1)

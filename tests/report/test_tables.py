@@ -45,6 +45,23 @@ def test_the_tables_of_a_run(found, format):
     check(f"run.{format}.txt", render(run_tables(found.result), format))
 
 
+def test_csv_has_numbers_where_the_table_has_figures(found):
+    for block in render(run_tables(found.result), "csv").split("\n\n"):
+        header, *rows = csv.reader(io.StringIO(block))
+        ranged = [name.removesuffix("_low") for name in header if name.endswith("_low")]
+        assert ranged or header[1] == "context"
+        for row in rows:
+            cells = dict(zip(header, row, strict=True))
+            for name in ranged:
+                value, low, high = (cells[name + end] for end in ("", "_low", "_high"))
+                assert value == "" or float(low or 0) <= float(value) <= float(high or 100)
+    rows = list(csv.DictReader(io.StringIO(render(run_tables(found.result), "csv").split("\n\n")[0])))
+    accuracy = found.result["result"]["contexts"]["profile"]["accuracy"]
+    shown = next(row for row in rows if row["context"] == "profile")
+    assert float(shown["accuracy_low"]) == pytest.approx(100 * accuracy["low"])
+    assert (shown["pairs"], rows[-1]["note"], rows[-1]["accuracy"]) == ("36", "unsupported", "")
+
+
 def test_comparison_and_history(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     evaluate(wrap(biased, "py:golden:biased"), mirrored(), contexts=["profile"], out=tmp_path / "biased")

@@ -16,6 +16,7 @@ from prbench.run import (
     Progress,
     RunFolder,
     Session,
+    Staff,
     Versus,
     execute,
     forecast,
@@ -48,6 +49,8 @@ def evaluate(
     progress: bool = False,
     allow_unfit: bool = False,
     options: ModelOptions | None = None,
+    workers: int | str | None = None,
+    engine: str = "local",
 ) -> Evaluation:
     """Evaluate a reward model or judge on personal pairs.
 
@@ -73,6 +76,8 @@ def evaluate(
         progress: Whether to show progress on standard error.
         allow_unfit: Count pairs that cannot be shown as invalid instead of refusing to start.
         options: Window, template, dtype, concurrency and the like.
+        workers: Processes that hold a copy of a model given by address, or `"auto"`; default 1, on Ray `"auto"`.
+        engine: `"local"`, or `"ray"` for the actors of a Ray cluster.
 
     Returns:
         The result (as in `result.json`) and all records.
@@ -84,6 +89,7 @@ def evaluate(
         >>> evaluate(shorter, [pair], contexts=["none"]).result["result"]["contexts"]["none"]["accuracy"]["value"]
         1.0
     """
+    staff = Staff.of(engine, workers)
     opened = open_model(model, options)
     given = _suite(suite)
     config = RunConfig.of(
@@ -103,14 +109,22 @@ def evaluate(
         allow_unfit=allow_unfit,
         options=options or ModelOptions(),
     )
-    session = Session(config, model=opened, suite=given)
+    session = Session(config, model=opened, suite=given, address=model if isinstance(model, str) else None)
     with ExitStack() as stack:
         known = stack.enter_context(closing(CallCache())) if cache and not fresh else None
         shown = stack.enter_context(Progress(quiet=not progress))
         folder = RunFolder(Path(out or stack.enter_context(tempfile.TemporaryDirectory())))
         if max_cost_usd is not None:
             refuse_over_budget(forecast(session, folder.records(), known), max_cost_usd)
-        found = execute(session, folder, cache=known, listening=shown.listening, max_cost_usd=max_cost_usd, fresh=fresh)
+        found = execute(
+            session,
+            folder,
+            cache=known,
+            listening=shown.listening,
+            max_cost_usd=max_cost_usd,
+            fresh=fresh,
+            staff=staff,
+        )
         return found if out is not None else found._replace(folder=None)
 
 

@@ -2,6 +2,7 @@
 
 from prbench.audit.examine import Audit
 from prbench.audit.result import Figure, Finding, Verdict
+from prbench.report.numbers import Number, count
 from prbench.report.table import Table
 
 _WRONG = (Verdict.WARN, Verdict.FAIL)
@@ -42,18 +43,18 @@ def _tally(finding: Finding) -> str:
 
 def _figures(wrong: list[tuple[Finding, Figure]]) -> Table:
     rows = [
-        [finding.check, str(figure.verdict), figure.name, _value(figure), f"{figure.n:,}"] for finding, figure in wrong
+        [finding.check, str(figure.verdict), figure.name, _value(figure), count(figure.n)] for finding, figure in wrong
     ]
     return Table("What warns or fails", ["check", "verdict", "figure", "value [95 %]", "n"], rows, first_numeric=3)
 
 
 def _value(figure: Figure) -> str:
     if figure.value is None:
-        return "–"
+        return Number("–", None, ranged=True)
     shown = f"{figure.value:,.2f}".removesuffix(".00")
     if figure.low is None or figure.high is None:
-        return shown
-    return f"{shown} [{figure.low:,.2f}, {figure.high:,.2f}]"
+        return Number(shown, figure.value, ranged=True)
+    return Number(f"{shown} [{figure.low:,.2f}, {figure.high:,.2f}]", figure.value, figure.low, figure.high)
 
 
 def _examples(wrong: list[tuple[Finding, Figure]], most: int) -> Table:

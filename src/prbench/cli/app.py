@@ -29,6 +29,13 @@ class Format(StrEnum):
     latex = "latex"
 
 
+class EngineName(StrEnum):
+    """Who asks local models."""
+
+    local = "local"
+    ray = "ray"
+
+
 class Dtype(StrEnum):
     """Precision of local weights."""
 
@@ -84,8 +91,15 @@ def run(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     batch_tokens: Annotated[int, typer.Option(min=1, help="Most tokens in one forward pass.")] = 8192,
     concurrency: Annotated[int, typer.Option(min=1, help="Requests under way at once.")] = 8,
+    workers: Annotated[
+        str | None, typer.Option(help="Processes that hold a copy of a local model, or auto. Default 1; on ray auto.")
+    ] = None,
+    engine: Annotated[EngineName, typer.Option(help="Worker processes here, or a Ray cluster.")] = EngineName.local,
     timeout: Annotated[float, typer.Option(min=0.001, help="Seconds to wait for a reply.")] = 60.0,
     retries: Annotated[int, typer.Option(min=0, help="How often a passing fault is tried again.")] = 4,
+    expect_logit: Annotated[
+        float | None, typer.Option(help="Known raw score of the probe (`prbench models probe`) on a vLLM server.")
+    ] = None,
     temperature: Annotated[float, typer.Option(min=0, help="Of judges that sample.")] = 0.0,
     max_tokens: Annotated[int, typer.Option(min=1, help="Most tokens of a reply.")] = 1024,
     resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples behind each interval.")] = 2000,
@@ -113,6 +127,7 @@ def run(
         "temperature": temperature,
         "max_tokens": max_tokens,
         "price": commands.read_price(price),
+        "expect_logit": expect_logit,
     }
     config = {
         "suite": suite,
@@ -140,6 +155,8 @@ def run(
         max_cost=max_cost,
         use_cache=not (no_cache or fresh),
         fresh=fresh,
+        workers=workers,
+        engine=engine.value,
         quiet=quiet,
         format=format.value,
     )
@@ -159,11 +176,13 @@ def compare(
 
 
 @app.command()
-def verify(folder: Annotated[Path, typer.Argument(help="A run folder.", metavar="RUN")]) -> None:
+def verify(
+    folder: Annotated[Path, typer.Argument(help="A run folder.", metavar="RUN")], format: FormatOption = Format.table
+) -> None:
     """Recompute every aggregate of a run from its records; exit 1 if one differs."""
     from prbench.cli import commands
 
-    commands.verify(folder)
+    commands.verify(folder, format.value)
 
 
 @app.command()

@@ -20,6 +20,7 @@ from prbench.run import (
     Progress,
     RunFolder,
     Session,
+    Staff,
     check_claim,
     execute,
     forecast,
@@ -45,10 +46,13 @@ def run(
     max_cost: float | None,
     use_cache: bool,
     fresh: bool,
+    workers: str | None,
+    engine: str,
     quiet: bool,
     format: str,
 ) -> None:
     """Evaluate, print, and say where the run is."""
+    staff = Staff.of(engine, workers)
     session = Session(RunConfig.of(**settings))
     if not quiet:
         for line in session.everything.record.notes:
@@ -72,6 +76,7 @@ def run(
                     listening=progress.listening,
                     max_cost_usd=max_cost,
                     fresh=fresh,
+                    staff=staff,
                 )
         except KeyboardInterrupt:
             _say(f"\nstopped; the same command continues {folder.path}")
@@ -105,14 +110,17 @@ def compare(runs: Sequence[Path], context: str | None, flips: int, format: str) 
     _print(tables, format, {**found._asdict(), "comparison": comparison})
 
 
-def verify(path: Path) -> None:
+def verify(path: Path, format: str = "table") -> None:
     """Recompute a run's aggregates; exit 1 if one differs."""
     found = run_verify(path)
+    data = {"values": found.numbers, "mismatches": [item._asdict() for item in found.mismatches]}
+    if found.mismatches or format == "json":
+        _print([report.verification_table(found)], format, data)
     if found.mismatches:
-        typer.echo(report.render([report.verification_table(found)], "table"))
         _say(f"\n{len(found.mismatches):,} of {found.numbers:,} values differ from what the records give")
         raise typer.Exit(EXIT_BELOW)
-    typer.echo(f"verified: all {found.numbers:,} values of {path} follow from its records")
+    if format != "json":
+        typer.echo(f"verified: all {found.numbers:,} values of {path} follow from its records")
 
 
 def history(runs: Sequence[Path], context: str | None, as_given: bool, format: str) -> None:

@@ -14,6 +14,7 @@ _EXTRAS = {
     "lm": ("gguf",),
     "hub": ("datasets",),
     "api": ("httpx", "stamina"),
+    "scale": ("ray",),
 }
 
 

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from prbench.train.encoder import TuneEpoch
     from prbench.train.loop import Epoch
 
 
 def train(
-    method: Annotated[str, typer.Argument(help="bt, user-bt, vpl, pal, lore or gpo.")],
+    method: Annotated[str, typer.Argument(help="bt, user-bt, vpl, pal, lore, gpo, stances; or encoder.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the model; an interrupted training continues.")],
     suite: Annotated[str, typer.Option(help="Name or path.")] = "mirror",
     split: Annotated[str, typer.Option(help="What is learned from.")] = "train",
@@ -25,12 +26,22 @@ def train(
     post_window: Annotated[int | None, typer.Option(min=0, help="Sentences in a piece of a post; 0: whole.")] = None,
     answer_window: Annotated[int | None, typer.Option(min=0, help="Sentences in a piece of an answer.")] = None,
     aspects: Annotated[bool, typer.Option("--aspects", help="Show the split's rubric aspects in training.")] = False,
+    also: Annotated[str | None, typer.Option(help="Another suite to learn from: what everybody likes.")] = None,
     setting: Annotated[list[str] | None, typer.Option(help="NAME=VALUE of the method itself; repeatable.")] = None,
     seed: Annotated[int, typer.Option()] = 0,
 ) -> None:
     """Train a personalized reward model; evaluate it with `prbench run --model personal:DIR`."""
     from prbench.train import train as run
 
+    if method == "encoder":
+        _tune(
+            {"base": encoder, "epochs": epochs, "batch": batch, "learning_rate": learning_rate, "seed": seed},
+            out,
+            suite=suite,
+            split=split,
+            validation=validation,
+        )
+        return
     given: dict[str, Any] = {
         "epochs": epochs,
         "batch": batch,
@@ -42,7 +53,7 @@ def train(
         "answer_window": answer_window,
     }
     options = {name: value for name, value in given.items() if value is not None}
-    options |= {"method": method, "encoder": encoder, "aspects": aspects, "seed": seed}
+    options |= {"method": method, "encoder": encoder, "aspects": aspects, "also": also, "seed": seed}
     record = run(
         _options({**options, "settings": dict(map(_setting, setting or []))}),
         out,
@@ -57,6 +68,22 @@ def train(
         f"{100 * found.validation['accuracy']:.1f} % on {found.validation['pairs']:,} pairs "
         f"(epoch {found.validation['epoch']})\nmodel: {out}    (prbench run --model personal:{out})"
     )
+
+
+def _tune(given: dict[str, Any], out: Path, **place: Any) -> None:
+    from prbench.train.encoder import TuneOptions
+    from prbench.train.tune import tune
+
+    options = TuneOptions.model_validate({name: value for name, value in given.items() if value is not None})
+    tuning = tune(options, out, listener=_tell_tuning, **place)
+    last = tuning.history[-1].accuracy if tuning.history else None
+    told = "" if last is None else f"; tells {100 * last:.1f} % of the held-out answers' stances"
+    typer.echo(f"encoder: {out}{told}    (prbench train stances --encoder 'embed:{out}#stances' -o DIR)")
+
+
+def _tell_tuning(epoch: "TuneEpoch") -> None:
+    accuracy = "" if epoch.accuracy is None else f"  held-out answers {100 * epoch.accuracy:5.1f} %"
+    typer.echo(f"epoch {epoch.number:3}  loss {epoch.loss:.4f}{accuracy}", err=True)
 
 
 def _tell(epoch: "Epoch") -> None:

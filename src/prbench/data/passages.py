@@ -48,7 +48,7 @@ def read_sources(paths: Iterable[Path]) -> list[Passage]:
         for line in path.read_text(encoding="utf-8").splitlines():
             row = json.loads(line)
             for kind in ("post", "answer"):
-                for pole, text in row[kind].items():
+                for pole, text in row.get(kind, {}).items():
                     found.append(
                         Passage.model_validate(
                             {

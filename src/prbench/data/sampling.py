@@ -24,11 +24,15 @@ def stratified_order(strata: Mapping[str, Labels], seed: int) -> list[str]:
         True
     """
     keys = sorted(strata, key=lambda key: hash_text(f"{seed}\0{key}"))
-    return _interleaved(keys, strata, 0, seed)
+    return _interleaved(keys, strata, (), seed)
 
 
-def _interleaved(keys: Sequence[str], strata: Mapping[str, Labels], level: int, seed: int) -> list[str]:
-    """Place each stratum's keys at even distances, from a start of its own, and read off all strata at once."""
+def _interleaved(keys: Sequence[str], strata: Mapping[str, Labels], path: Labels, seed: int) -> list[str]:
+    """Place each stratum's keys at even distances, from a start of its own, and read off all strata at once.
+
+    The start depends on the whole path, else all outer strata would begin with the same inner one.
+    """
+    level = len(path)
     if len(keys) < 2 or level == len(strata[keys[0]]):
         return list(keys)
     members: dict[str, list[str]] = defaultdict(list)
@@ -36,7 +40,8 @@ def _interleaved(keys: Sequence[str], strata: Mapping[str, Labels], level: int, 
         members[strata[key][level]].append(key)
     placed = []
     for label, group in members.items():
-        start = int(hash_text(f"{seed}\0{level}\0{label}")[:12], 16) / 16**12
-        inner = _interleaved(group, strata, level + 1, seed)
+        inner_path = (*path, label)
+        start = int(hash_text("\0".join((str(seed), *inner_path)))[:12], 16) / 16**12
+        inner = _interleaved(group, strata, inner_path, seed)
         placed += [((rank + start) / len(inner), key) for rank, key in enumerate(inner)]
     return [key for _, key in sorted(placed)]

@@ -11,6 +11,7 @@ import httpx
 from pydantic import BaseModel, Field
 
 from prbench.config import Price
+from prbench.models._flops import Effort
 from prbench.models._stream import stream
 from prbench.models._wire import Fault, Refused, Reply, Wire
 from prbench.types import Outcome, Prompt
@@ -29,9 +30,19 @@ class _Choice(BaseModel):
     finish_reason: str | None = None
 
 
+class _PromptDetails(BaseModel):
+    cached_tokens: int | None = Field(default=None, ge=0)
+
+
 class _Usage(BaseModel):
     prompt_tokens: int = Field(default=0, ge=0)
     completion_tokens: int = Field(default=0, ge=0)
+    prompt_tokens_details: _PromptDetails | None = None
+
+    @property
+    def cached_tokens(self) -> int | None:
+        """Tokens that the server had computed before; None where it does not say."""
+        return self.prompt_tokens_details.cached_tokens if self.prompt_tokens_details else None
 
 
 class _Body(BaseModel):
@@ -78,6 +89,8 @@ class Completions:
         self.model = model
         self.concurrency = concurrency
         self.price = price
+        self.effort = Effort()
+        """Over the replies that say how much of the prompt the server's prefix cache held."""
 
     def ask(
         self, count: int, call: Callable[[int], Call], read: Callable[[Completion], Outcome]
@@ -114,6 +127,9 @@ class Completions:
 
     def _usage(self, reply: Reply[_Body], prompt: Prompt) -> dict[str, float]:
         used = reply.body.usage or _Usage()
+        if used.cached_tokens is not None:
+            self.effort.naive_tokens += used.prompt_tokens
+            self.effort.computed_tokens += used.prompt_tokens - used.cached_tokens
         cost_usd = 0.0
         if self.price is not None:
             # A server that reports no usage must not make a run look free: a budget would never end it.

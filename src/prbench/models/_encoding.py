@@ -15,7 +15,7 @@ from prbench.types import Message, Prompt
 
 Format = Literal["chat", "pair", "plain"]
 
-_TEMPLATE_DATE = "26 Jul 2024"
+TEMPLATE_DATE = "26 Jul 2024"
 """Some chat templates print today's date, so that a score would change overnight; they take this fixed one instead."""
 
 
@@ -81,7 +81,7 @@ class Encoder:
                 add_generation_prompt=messages[-1].role != "assistant",
                 truncation=False,
                 tokenizer_kwargs={"verbose": False},
-                date_string=_TEMPLATE_DATE,
+                date_string=TEMPLATE_DATE,
             )
         except TemplateError as error:
             raise ModelError(

@@ -12,7 +12,8 @@ from prbench.errors import MissingExtraError, ModelError
 from prbench.models import weights
 from prbench.models._checkpoint import Checkpoint, pick_device
 from prbench.models._encoding import Encoder
-from prbench.models._prefix import PrefixScorer, TokenCount
+from prbench.models._flops import Effort, matmul_peak
+from prbench.models._prefix import PrefixScorer
 from prbench.types import Message, Prompt
 
 _BEFORE = ("", " ", "\n")
@@ -65,9 +66,14 @@ class LanguageModel:
         return self.scorer.note or _slow_precision(self.weights)
 
     @property
-    def token_count(self) -> TokenCount:
-        """What was computed so far; counting loads no weights."""
-        return self.scorer.tokens if "scorer" in self.__dict__ else TokenCount()
+    def effort(self) -> Effort:
+        """What reading took so far; asking loads no weights."""
+        return self.scorer.effort if "scorer" in self.__dict__ else Effort()
+
+    @property
+    def peak_flops(self) -> float | None:
+        """Operations per second of a matrix product here, as this model makes it; None before weights are loaded."""
+        return matmul_peak(self.weights) if "scorer" in self.__dict__ else None
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -4,11 +4,12 @@ Prompts that begin alike are scored together, so that what they share is compute
 prompt that is longer than the window is never cut; it is yielded as invalid, with both numbers (defect D10).
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 
 from prbench.models._batching import Item, Scored, longest
-from prbench.models._prefix import PrefixScorer, Request, TokenCount
+from prbench.models._flops import Accounted, Effort, matmul_peak
+from prbench.models._prefix import PrefixScorer, Request
 from prbench.models.registry import ModelOptions
 from prbench.prompts.template import Template
 from prbench.types import AnswerView, Message, Outcome, Prompt
@@ -17,7 +18,7 @@ _CHUNK = 512
 """Views tokenised ahead of scoring: enough to share much, few enough that the first score comes at once."""
 
 
-class LocalRater(ABC):
+class LocalRater(Accounted):
     """Rates with weights on this machine. Subclasses say how a prompt is encoded and what is read from its logits.
 
     Args:
@@ -29,7 +30,7 @@ class LocalRater(ABC):
     def __init__(self, options: ModelOptions, window: int | None, *, shared: bool = True) -> None:
         self._options = options
         self._shared = shared
-        self._plain_tokens = TokenCount()
+        self._plain_effort = Effort()
         self._template = Template.load(options.template, "turn", "turn.jinja")
         self._window = options.window or window
 
@@ -44,14 +45,15 @@ class LocalRater(ABC):
         return next((scorer.note for scorer in self._scorers if scorer.note is not None), None)
 
     @property
-    def naive_tokens(self) -> int:
-        """Tokens that a run of every prompt in full would have computed so far, padding not counted."""
-        return sum(count.naive for count in self._counts())
+    def effort(self) -> Effort:
+        """What scoring took so far; asking loads no weights."""
+        scorers = self._scorers if "_scorers" in self.__dict__ else ()
+        return sum((scorer.effort for scorer in scorers), self._plain_effort)
 
     @property
-    def computed_tokens(self) -> int:
-        """Tokens computed so far, padding not counted."""
-        return sum(count.computed for count in self._counts())
+    def peak_flops(self) -> float | None:
+        """Operations per second of a matrix product here, as this model makes it; None before weights are loaded."""
+        return matmul_peak(self._scorers[0].model) if "_scorers" in self.__dict__ else None
 
     def render(self, view: AnswerView) -> Prompt:
         """The user's posts, plan and question as one user turn, the answer as the assistant's turn."""
@@ -100,11 +102,6 @@ class LocalRater(ABC):
             values = tuple(side.values for side in sides if side.values is not None)
             score = self._score(values) if len(values) == len(sides) else None
             yield Scored(reading.request, score, sum(side.latency_ms for side in sides))
-
-    def _counts(self) -> Iterator[TokenCount]:
-        yield self._plain_tokens
-        if "_scorers" in self.__dict__:  # counting loads no weights
-            yield from (scorer.tokens for scorer in self._scorers)
 
     def _rate_chunk(self, items: dict[int, Item]) -> Iterator[tuple[int, Outcome]]:
         fitting = []

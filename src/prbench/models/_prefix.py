@@ -4,7 +4,7 @@
     scorer.note                                   # None, or one sentence: why prefixes of this model are not shared
     for reading in scorer.read(requests):         # in any order; `reading.request` is the index into `requests`
         reading.values                            # tuple of floats, one per (position, column); None: out of memory
-    scorer.tokens.naive, scorer.tokens.computed   # counted over all calls of `read`
+    scorer.effort                                 # tokens, operations and time, over all calls of `read`
 
 `read` is right for every causal model: one whose cache cannot be forked is run in plain padded batches instead. Only
 requests of one call share anything, so hand over hundreds or thousands at once.
@@ -13,14 +13,14 @@ requests of one call share anything, so hand over hundreds or thousands at once.
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 from prbench.models._batching import plan_batches, try_forward
+from prbench.models._flops import Arithmetic, Effort, causal_keys
 from prbench.models._prefix_forward import CausalForward
 from prbench.models._prefix_plan import Plan, Step, halves, plan
-from prbench.models._prefix_support import estimate_cost, why_not
+from prbench.models._prefix_support import choose_way, estimate_cost
 from prbench.models._prefix_tree import Node, Tree
 
 
@@ -44,14 +44,6 @@ class Reading(NamedTuple):
     """One number per position; None where even this request alone did not fit into memory."""
     latency_ms: float
     """This request's share of the passes that served it."""
-
-
-@dataclass
-class TokenCount:
-    """How many tokens were computed, and how many a run without sharing would have computed; padding not counted."""
-
-    naive: int = 0
-    computed: int = 0
 
 
 def last_logits(ids: Sequence[int], columns: Sequence[int]) -> Request:
@@ -87,13 +79,16 @@ class PrefixScorer:
     """
 
     def __init__(self, model: Any, *, batch_tokens: int, shared: bool = True, pack_tokens: int | None = None) -> None:
-        self.tokens = TokenCount()
+        self.model = model
+        self.effort = Effort()
+        self.arithmetic = Arithmetic.of(model)
+        """What a pass takes; None where it cannot be said."""
         self._forward = CausalForward(model)
         self._batch_tokens = batch_tokens
-        self._cost = estimate_cost(model)
-        self._pack_tokens = min(pack_tokens or self._cost.best_pack(batch_tokens), batch_tokens)
-        self.note: str | None = why_not(self._forward) if shared else None
+        self.note: str | None = choose_way(self._forward) if shared else None
         """Why prefixes are not shared, in one sentence; None where they are, or where nobody asked for it."""
+        self._cost = estimate_cost(self._forward)
+        self._pack_tokens = min(pack_tokens or self._cost.best_pack(batch_tokens), batch_tokens)
         self._shared = shared and self.note is None
 
     def read(self, requests: Sequence[Request]) -> Iterator[Reading]:
@@ -103,8 +98,8 @@ class PrefixScorer:
         if self._shared:
             work = plan(tree, self._cost, self._pack_tokens, self._batch_tokens)
             self._forward.reserve(max((step.prefix + step.tokens for step in work.steps), default=0))
-        self.tokens.naive += sum(len(request.ids) for request in requests)
-        board = _Board(tree, [requests[index] for index in tree.order])
+        self.effort.naive_tokens += sum(len(request.ids) for request in requests)
+        board = _Board(tree, [requests[index] for index in tree.order], self.effort)
         yield from board.finished(range(len(requests)))
         try:
             yield from self._run_steps(work.steps, tree, board)
@@ -121,7 +116,7 @@ class PrefixScorer:
                 continue  # a piece that all of them need did not fit into memory
             rows, reads = board.reads_of_step(step)
             if board.run(partial(self._forward.packed, tree, step, rows), reads, sequences):
-                self.tokens.computed += step.tokens
+                self._count([(piece.start, piece.end) for piece in step.pieces], len(rows))
             elif smaller := halves(step):
                 pending += reversed(smaller)
                 continue
@@ -139,7 +134,7 @@ class PrefixScorer:
             rows, reads = board.reads_of_batch(batch)
             arrays = [tree.arrays[index] for index in batch]
             if board.run(partial(self._forward.padded, arrays, rows), reads, batch):
-                self.tokens.computed += sum(len(ids) for ids in arrays)
+                self._count([(0, len(ids)) for ids in arrays], len(rows))
             elif len(batch) > 1:
                 middle = len(batch) // 2
                 pending += [batch[middle:], batch[:middle]]
@@ -147,6 +142,13 @@ class PrefixScorer:
             else:
                 board.fail(batch)
             yield from board.finished(batch)
+
+    def _count(self, stretches: Sequence[tuple[int, int]], rows: int) -> None:
+        tokens = sum(end - start for start, end in stretches)
+        self.effort.computed_tokens += tokens
+        if self.arithmetic is not None:
+            keys = sum(causal_keys(start, end) for start, end in stretches)
+            self.effort.flops += self.arithmetic.flops(tokens, keys, rows)
 
 
 class _Read(NamedTuple):
@@ -160,8 +162,9 @@ class _Read(NamedTuple):
 class _Board:
     """What is wanted of each sequence (numbered in sorted order), and what is known of it already."""
 
-    def __init__(self, tree: Tree, requests: Sequence[Request]) -> None:
+    def __init__(self, tree: Tree, requests: Sequence[Request], effort: Effort) -> None:
         self._tree = tree
+        self._effort = effort
         self._requests = requests
         self._values: list[list[float | None]] = [[None] * len(request.positions) for request in requests]
         self._open = [len(request.positions) for request in requests]
@@ -204,14 +207,15 @@ class _Board:
         """Make a pass and note what it tells; False where memory ran out."""
         start = time.perf_counter()
         values = try_forward(lambda: self._pick(forward(), reads))
+        elapsed_s = time.perf_counter() - start
+        self._effort.seconds += elapsed_s
         if values is None:
             return False
         for read, value in zip(reads, values, strict=True):
             self._values[read.sequence][read.place] = value
             self._open[read.sequence] -= 1
-        share_ms = (time.perf_counter() - start) * 1000 / len(sequences)
         for sequence in sequences:
-            self._latency[sequence] += share_ms
+            self._latency[sequence] += elapsed_s * 1000 / len(sequences)
         return True
 
     def fail(self, sequences: Sequence[int]) -> None:

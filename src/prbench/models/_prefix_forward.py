@@ -1,15 +1,18 @@
-"""One pass of a causal model: over a kept path with a block mask, or plainly over a padded batch.
+"""One pass of a causal model: over a kept path, branch by branch or with a mask, or plainly over a padded batch.
 
 The path's keys and values lie in one buffer per layer. A pass writes its own behind them and sees both as one view, so
 nothing is copied per candidate; what the next pass does not count as prefix, it overwrites.
 """
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
-from prbench.models._prefix_plan import Step
+from prbench.models._prefix_attention import Branch, Layout, attending
+from prbench.models._prefix_plan import Piece, Step
 from prbench.models._prefix_tree import Tree
 
 
@@ -18,6 +21,8 @@ class CausalForward:
 
     def __init__(self, model: Any) -> None:
         self.model = model
+        self.by_branch = False
+        """Whether a pack attends branch by branch, which the model must be known to bear; else under one mask."""
         self._cache: Any = None
         self._layers: list[Any] = []
 
@@ -54,12 +59,15 @@ class CausalForward:
         fields = {
             "input_ids": torch.cat([torch.from_numpy(part) for part in ids])[None].to(device),
             "position_ids": torch.cat(positions)[None].to(device),
-            "attention_mask": self._mask(step),
             "past_key_values": self._cache,
             "use_cache": True,
         }
         index = torch.tensor(rows, dtype=torch.long, device=device)
-        if not rows:
+        with self._attention(step) as mask:
+            return self._logits({**fields, "attention_mask": mask}, index)
+
+    def _logits(self, fields: dict[str, Any], index: Any) -> Any:
+        if not len(index):
             self.model.base_model(**fields)
             return index
         if self.is_classifier:
@@ -94,28 +102,48 @@ class CausalForward:
     def _keeps_any_logits(self) -> bool:
         return "logits_to_keep" in inspect.signature(self.model.forward).parameters
 
-    def _mask(self, step: Step) -> Any:
-        """What each token sees: the whole prefix, its ancestors in the step, and its own piece up to itself."""
+    def _attention(self, step: Step) -> AbstractContextManager[Any]:
+        """Within it the model attends as the step needs it to; gives the mask to call the model with."""
         import torch
 
         if step.prefix == 0 and len(step.pieces) == 1:
-            return None  # plainly causal, for which there are faster kernels
-        sizes = torch.tensor([piece.end - piece.start for piece in step.pieces])
+            return nullcontext(None)  # plainly causal, for which there are faster kernels
+        if not self.by_branch:
+            hidden = self._hidden(step.pieces)
+            mask = torch.cat([hidden.new_zeros(len(hidden), step.prefix), hidden], dim=1)
+            return nullcontext(mask[None, None].to(self.model.device))
+        layout = Layout(step.prefix, tuple(self._branches(step)))
+        # A mask of four dimensions keeps transformers from making its own; nobody reads it.
+        unread = torch.zeros(1, 1, 1, 1, dtype=self.model.dtype)
+        return attending(self.model.config.get_text_config(decoder=True), layout, unread)
+
+    def _branches(self, step: Step) -> Iterator[Branch]:
+        tops = [index for index, piece in enumerate(step.pieces) if piece.start == step.prefix]
+        start = 0
+        for low, high in pairwise([*tops, len(step.pieces)]):
+            pieces = step.pieces[low:high]
+            end = start + sum(piece.end - piece.start for piece in pieces)
+            yield Branch(start, end, self._hidden(pieces)[None, None] if len(pieces) > 1 else None)
+            start = end
+
+    def _hidden(self, pieces: Sequence[Piece]) -> Any:
+        """What is added to the weights of some pieces among each other: each sees its ancestors, and itself so far."""
+        import torch
+
+        sizes = torch.tensor([piece.end - piece.start for piece in pieces])
         piece_of = torch.repeat_interleave(torch.arange(len(sizes)), sizes)
-        visible = _ancestors(step)[piece_of][:, piece_of].tril()
-        count = len(piece_of)
-        mask = torch.zeros(count, step.prefix + count, dtype=self.model.dtype)
-        mask[:, step.prefix :].masked_fill_(~visible, torch.finfo(self.model.dtype).min)
-        return mask[None, None].to(self.model.device)
+        visible = _ancestors(pieces)[piece_of][:, piece_of].tril()
+        dtype = self.model.dtype
+        return torch.zeros(visible.shape, dtype=dtype).masked_fill_(~visible, torch.finfo(dtype).min)
 
 
-def _ancestors(step: Step) -> Any:
+def _ancestors(pieces: Sequence[Piece]) -> Any:
     """Which pieces (columns) are on the way to which (rows), each to itself included."""
     import torch
 
-    number = {piece.node: index for index, piece in enumerate(step.pieces)}
+    number = {piece.node: index for index, piece in enumerate(pieces)}
     ancestors = torch.zeros(len(number), len(number), dtype=torch.bool)
-    for index, piece in enumerate(step.pieces):
+    for index, piece in enumerate(pieces):
         parent = number.get(piece.node.parent) if piece.node.parent is not None else None
         if parent is not None:
             ancestors[index] = ancestors[parent]

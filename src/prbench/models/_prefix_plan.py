@@ -27,6 +27,8 @@ class Cost:
     """What it costs one token to attend to one key."""
     per_pass: float
     """What it costs to begin a pass: reading the weights, starting the kernels."""
+    siblings: bool = True
+    """Whether the tokens of a pack are held, in vain, against those beside them."""
 
     def packed(self, tokens: int, keys: int) -> float:
         """A pass in which every token is held against so many keys."""
@@ -38,11 +40,15 @@ class Cost:
 
     def best_pack(self, most: int) -> int:
         """Tokens per pack at which the price of a pass and that of attending in vain to siblings balance."""
+        if not self.siblings:
+            return min(most, _LARGEST_PACK)
         return max(min(most, _SMALLEST_PACK), min(most, round(math.sqrt(self.per_pass / self.per_key))))
 
 
 _SMALLEST_PACK = 256
 """Below this, matrix products lose speed on every machine seen."""
+_LARGEST_PACK = 1024
+"""Above this, matrix products gain nothing, and what lies between them leaves the processor's caches."""
 
 
 class Piece(NamedTuple):
@@ -151,11 +157,13 @@ class _Ways:
             return math.inf
         siblings = node.parent.total - node.parent.size
         pack = max(node.total, min(siblings, self._pack_tokens))
-        return self._cost.packed(pack, keys=node.start + pack) * node.total / pack
+        keys = node.start + (pack if self._cost.siblings else node.total)
+        return self._cost.packed(pack, keys) * node.total / pack
 
     def _descend(self, node: Node) -> float:
-        # Tokens at the very beginning attend causally, at about half the price of a mask.
-        keys = node.end if node.start else node.end // 2
+        # Tokens that attend to each other causally pay about half the price of a mask.
+        causal = not node.start or not self._cost.siblings
+        keys = node.start + (node.size // 2 if causal else node.size)
         return self._cost.packed(node.size, keys)
 
 

@@ -1,12 +1,13 @@
-"""Whether a model's prefixes can be shared, and what its passes cost.
+"""Whether a model's prefixes can be shared, in which way, and what its passes cost.
 
 Said by the config where it says it, and then tried: a model that gives other numbers over a forked cache than in one
-go is run plainly, whatever the reason.
+go, be it branch by branch or under a mask, is run plainly, whatever the reason.
 """
 
 from collections.abc import Iterator
 from typing import Any
 
+from prbench.models._flops import attention_width, body_weights
 from prbench.models._prefix_forward import CausalForward
 from prbench.models._prefix_plan import Cost, Piece, Step
 from prbench.models._prefix_tree import Tree
@@ -14,28 +15,38 @@ from prbench.models._prefix_tree import Tree
 _PASS_IN_TOKENS = {"cpu": 24.0}
 """What beginning a pass costs, as tokens: weights are read once per pass (measured; see benchmarks/scoring.py)."""
 _PASS_IN_TOKENS_ELSEWHERE = 600.0
-_ATTENTION_SLOWDOWN = 1.6
-"""Attention with a mask runs at about 60 % of the speed of the matrix products."""
+_ATTENTION_SLOWDOWN = {"mask": 1.6, "branches": 1.3}
+"""Attention under a mask runs at about 60 % of the speed of the matrix products, branch by branch at 75 %."""
 _LENGTH_DEPENDENT_ROTATION = {"dynamic", "longrope"}
 """Rotary positions whose frequencies change with the length of the whole sequence: a prefix alone has others."""
 
 
-def estimate_cost(model: Any) -> Cost:
-    """Derive the cost of passes from a model's shape and device."""
+def estimate_cost(forward: CausalForward) -> Cost:
+    """Derive the cost of passes from a model's shape and device, and from how packs attend."""
+    model = forward.model
     config = model.config.get_text_config(decoder=True)
-    heads = getattr(config, "num_attention_heads", 1)
-    width = heads * (getattr(config, "head_dim", None) or config.hidden_size // heads)
-    embedded = {id(module.weight) for module in _embeddings(model)}
-    weights = sum(parameter.numel() for parameter in model.parameters() if id(parameter) not in embedded)
-    attention = 4 * config.num_hidden_layers * width
+    attention = 4 * config.num_hidden_layers * attention_width(config)
+    slowdown = _ATTENTION_SLOWDOWN["branches" if forward.by_branch else "mask"]
+    per_key = slowdown * attention / (2 * max(body_weights(model.base_model), 1))
     per_pass = _PASS_IN_TOKENS.get(model.device.type, _PASS_IN_TOKENS_ELSEWHERE)
-    return Cost(_ATTENTION_SLOWDOWN * attention / (2 * max(weights, 1)), per_pass)
+    return Cost(per_key, per_pass, siblings=not forward.by_branch)
 
 
-def why_not(forward: CausalForward) -> str | None:
-    """Say in one sentence why this model's prefixes cannot be shared; None where they can."""
-    reason = _told_by_config(forward.model) or _tried(forward)
+def choose_way(forward: CausalForward) -> str | None:
+    """Let packs attend in the fastest way that the model bears; where it bears none, say why in one sentence."""
+    reason = _told_by_config(forward.model)
+    if reason is None:
+        forward.by_branch = _may_branch(forward.model)
+        reason = _tried(forward)
+        if reason is not None and forward.by_branch:
+            forward.by_branch = False
+            reason = _tried(forward)
     return None if reason is None else f"prefixes are not shared, every prompt is run in full: {reason}"
+
+
+def _may_branch(model: Any) -> bool:
+    config = model.config.get_text_config(decoder=True)
+    return bool(model.device.type == "cpu" and config._attn_implementation == "sdpa")
 
 
 def _told_by_config(model: Any) -> str | None:
@@ -81,14 +92,6 @@ def _tried(forward: CausalForward) -> str | None:
     return (
         None if float((forked - whole).abs().max()) <= tolerance * scale else "over a forked cache it scores otherwise"
     )
-
-
-def _embeddings(model: Any) -> Iterator[Any]:
-    import torch
-
-    for module in model.modules():
-        if isinstance(module, torch.nn.Embedding):
-            yield module
 
 
 def _rotations(config: Any) -> Iterator[str]:

@@ -12,6 +12,8 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from prbench.config import ModelOptions
 from prbench.errors import AddressError, did_you_mean
 from prbench.models._completions import Call, Completion, Completions, estimate_tokens
+from prbench.models._flops import Accounted, Effort
+from prbench.models._order import prefix_order, restored
 from prbench.models._wire import PATIENT, Backoff, Wire, clean_url
 from prbench.models.protocols import ModelCard
 from prbench.prompts import Template, Unreadable, parse_rating, parse_verdict
@@ -88,7 +90,7 @@ def _completions(address: _Address, options: ModelOptions, backoff: Backoff) -> 
     return Completions(wire, address.model, concurrency=options.concurrency, price=options.price)
 
 
-class ChatGenerator:
+class ChatGenerator(Accounted):
     """A chat model that writes.
 
     Args:
@@ -110,6 +112,16 @@ class ChatGenerator:
     def window(self) -> int | None:
         """The most tokens a prompt may have, where the user said so: the endpoint does not tell."""
         return self._options.window
+
+    @property
+    def effort(self) -> Effort:
+        """Tokens of the prompts, and those that the server had to compute; both 0 where it does not tell."""
+        return self._completions.effort
+
+    @property
+    def peak_flops(self) -> None:
+        """Not known of a machine that is not ours."""
+        return
 
     def length(self, prompt: Prompt) -> int:
         """Estimated tokens of a prompt, from its bytes: right to about a third, mostly too high for English."""
@@ -174,6 +186,13 @@ class _Judge(ChatGenerator):
     def _prompt(self, view: AnswerView | PairView) -> Prompt:
         return Prompt((Message("user", self._template.render(view)),))
 
+    def _ask(
+        self, views: Sequence[AnswerView | PairView], read: Callable[[Completion], Outcome]
+    ) -> Iterator[tuple[int, Outcome]]:
+        """One user's prompts follow each other, so that a server with a prefix cache reads the posts once."""
+        order = prefix_order(views)
+        return restored(order, self._completions.ask(len(views), lambda place: self._call(views[order[place]]), read))
+
     def _call(self, view: AnswerView | PairView) -> Call:
         parameters: dict[str, Any] = {"temperature": self._options.temperature, "max_tokens": self._options.max_tokens}
         if self._options.temperature == 0:
@@ -193,7 +212,7 @@ class ChatComparer(_Judge):
 
     def compare(self, views: Sequence[PairView]) -> Iterator[tuple[int, Outcome]]:
         """Judge each view; closing the iterator early cancels what is under way."""
-        return self._completions.ask(len(views), lambda index: self._call(views[index]), _judged)
+        return self._ask(views, _judged)
 
 
 class ChatRater(_Judge):
@@ -207,7 +226,7 @@ class ChatRater(_Judge):
 
     def rate(self, views: Sequence[AnswerView]) -> Iterator[tuple[int, Outcome]]:
         """Rate each view; closing the iterator early cancels what is under way."""
-        return self._completions.ask(len(views), lambda index: self._call(views[index]), _rated)
+        return self._ask(views, _rated)
 
 
 def _judged(completion: Completion) -> Outcome:

@@ -21,6 +21,7 @@ from prbench.models import weights
 from prbench.models._batching import pad, plan_batches, try_forward
 from prbench.models._checkpoint import Checkpoint
 from prbench.models._encoding import Encoding
+from prbench.models.personal.stance_encoder import StanceEncoder
 from prbench.models.protocols import ModelCard
 from prbench.types import AnswerView, Channel, Message, Outcome, Prompt
 
@@ -34,11 +35,13 @@ _CHUNK = 256
 
 def load(rest: str, options: ModelOptions) -> "SimilarityRater":
     """Open the encoder behind `embed:REST` as a rater; pulls a named one on first use, reads no weights yet."""
-    return SimilarityRater(load_encoder(rest, options))
+    return SimilarityRater(_open(rest, options))
 
 
-def load_encoder(rest: str, options: ModelOptions | None = None) -> "SentenceEncoder":
+def load_encoder(rest: str, options: ModelOptions | None = None) -> "SentenceEncoder | StanceEncoder":
     """Open the encoder behind `embed:REST`, for `prbench.rank.Dense` and other uses of vectors.
+
+    `embed:DIR#stances` reads one that `prbench train encoder` tuned through its own head.
 
     Example:
         >>> load_encoder("./no/such/folder")
@@ -46,10 +49,18 @@ def load_encoder(rest: str, options: ModelOptions | None = None) -> "SentenceEnc
         prbench.errors.ModelError: embed:./no/such/folder: there is no folder './no/such/folder'
         ...
     """
+    name, _, head = rest.partition("#")
+    if head not in ("", "stances", "stances+vectors"):
+        raise ModelError(f"embed:{rest}: unknown head {head!r}", hint="known: #stances, #stances+vectors")
+    encoder = _open(name, options or ModelOptions())
+    return StanceEncoder(encoder, Path(name).expanduser(), vectors="+" in head) if head else encoder
+
+
+def _open(rest: str, options: ModelOptions) -> "SentenceEncoder":
     is_folder = rest not in weights.SOURCES and Path(rest).expanduser().is_dir()
     # An encoder of the hub is fetched whole: how it pools stands in files that transformers does not ask for.
     name = str(weights.pull(rest)) if not is_folder and weights.can_pull(rest) else rest
-    return SentenceEncoder(Checkpoint.open(name, f"embed:{rest}"), options or ModelOptions())
+    return SentenceEncoder(Checkpoint.open(name, f"embed:{rest}"), options)
 
 
 class SentenceEncoder:
@@ -79,7 +90,7 @@ class SentenceEncoder:
         if new:
             self._vectors.update(zip(new, self._embed(new), strict=True))
         if not texts:
-            return np.zeros((0, int(self.checkpoint.config.hidden_size)), dtype=np.float32)
+            return np.zeros((0, int(self.checkpoint.config.get_text_config().hidden_size)), dtype=np.float32)
         return np.stack([self._vectors[text] for text in texts])
 
     def token_count(self, text: str) -> int:
@@ -100,13 +111,13 @@ class SentenceEncoder:
         pieces = [self._pieces(text) for text in texts]
         self._tokens.update((text, sum(map(len, part))) for text, part in zip(texts, pieces, strict=True))
         flat = [piece for part in pieces for piece in part]
-        rows = np.zeros((len(flat), int(self._model.config.hidden_size)), dtype=np.float32)
+        rows = np.zeros((len(flat), int(self.checkpoint.config.get_text_config().hidden_size)), dtype=np.float32)
         for batch in plan_batches([len(piece) for piece in flat], self._options.batch_tokens):
             self._fill(rows, flat, batch)
         owner = np.repeat(np.arange(len(texts)), [len(part) for part in pieces])
         totals = np.zeros((len(texts), rows.shape[1]), dtype=np.float32)
         np.add.at(totals, owner, rows * np.array([len(piece) for piece in flat], dtype=np.float32)[:, None])
-        return _unit(totals)
+        return unit(totals)
 
     def _fill(self, rows: Vectors, pieces: Sequence[Sequence[int]], batch: list[int]) -> None:
         vectors = try_forward(lambda: self._forward([pieces[index] for index in batch]))
@@ -129,7 +140,7 @@ class SentenceEncoder:
         else:
             weight = mask[..., None].float()
             pooled = (states * weight).sum(1) / weight.sum(1)
-        return _unit(pooled.cpu().numpy())
+        return unit(pooled.cpu().numpy())
 
     def _pieces(self, text: str) -> list[list[int]]:
         """Token ids of a text with the model's special tokens, in as many equal pieces as it takes."""
@@ -205,11 +216,12 @@ class SimilarityRater:
     def _score(self, view: AnswerView) -> float:
         (answer,) = self.encoder.encode([view.answer])
         groups = [[view.question], [post.text for post in view.posts], list(view.plan)]
-        means = [_unit(self.encoder.encode(group).mean(axis=0, keepdims=True))[0] for group in groups if group]
+        means = [unit(self.encoder.encode(group).mean(axis=0, keepdims=True))[0] for group in groups if group]
         return sum(float(answer @ mean) for mean in means)
 
 
-def _unit(rows: npt.NDArray[Any]) -> Vectors:
+def unit(rows: npt.NDArray[Any]) -> Vectors:
+    """Rows scaled to length 1; a row of zeros stays."""
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.maximum(norms, 1e-12), dtype=np.float32)
 

@@ -13,7 +13,9 @@ from prbench.errors import AddressError
 from prbench.models._batching import Item, Scored, pad, score_all
 from prbench.models._checkpoint import Checkpoint
 from prbench.models._encoding import Encoder, Encoding
+from prbench.models._flops import Effort, causal_keys
 from prbench.models._head import read_head
+from prbench.models._hidden import HiddenStates
 from prbench.models._local import LocalRater
 from prbench.models._prefix import PrefixScorer, Request
 from prbench.models.protocols import ModelCard
@@ -32,6 +34,12 @@ def load(rest: str, options: ModelOptions) -> "SequenceClassifier":
     """
     name, label = _split(rest)
     return SequenceClassifier(Checkpoint.open(name, f"hf:{name}"), label, options)
+
+
+def load_encoder(rest: str, options: ModelOptions) -> HiddenStates:
+    """Open the model behind `hf:REST` as a frozen encoder; a label in the address is ignored."""
+    name, _ = _split(rest)
+    return HiddenStates(Checkpoint.open(name, f"hf:{name}"), options)
 
 
 def live(model: Any, tokenizer: Any, options: ModelOptions) -> "SequenceClassifier":
@@ -110,10 +118,19 @@ class SequenceClassifier(LocalRater):
         if self._shared and scorer.note is None:
             yield from super()._score_items(items)
             return
-        tokens = sum(len(encoding.ids) for (encoding,) in items)
-        self._plain_tokens.naive += tokens
-        self._plain_tokens.computed += tokens
-        yield from score_all(items, self._forward, self._options.batch_tokens)
+        lengths = [len(encoding.ids) for (encoding,) in items]
+        for scored in score_all(items, self._forward, self._options.batch_tokens):
+            self._plain_effort += self._effort_of(lengths[scored.position], scored)
+            yield scored
+
+    def _effort_of(self, tokens: int, scored: Scored) -> Effort:
+        """What one prompt took that was run in full; decoders have a head `score`, all others see both ways."""
+        if scored.score is None:
+            return Effort(tokens, seconds=scored.latency_ms / 1000)
+        keys = causal_keys(0, tokens) if hasattr(self._model, "score") else tokens**2
+        arithmetic = self._scorers[0].arithmetic
+        flops = 0 if arithmetic is None else arithmetic.flops(tokens, keys, rows=1)
+        return Effort(tokens, tokens, flops, scored.latency_ms / 1000)
 
     def _forward(self, batch: list[Item]) -> list[float]:
         encodings = [encoding for (encoding,) in batch]

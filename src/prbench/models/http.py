@@ -1,8 +1,8 @@
-"""`http:http://HOST:PORT`: a served reward model.
+"""`http:http://HOST:PORT`: a served reward model; `http:vllm:MODEL@URL`: one on a vLLM server (see `_vllm`).
 
-The server answers GET /health with who it is (`model`, `revision`, `reads`) and POST /score, `{"items": [...]}`, with
-`{"scores": [...]}`, one per item and in their order. An error is a failed outcome, a score that is no finite number an
-invalid one; neither is ever a number (defect D4).
+The first kind answers GET /health with who it is (`model`, `revision`, `reads`) and POST /score, `{"items": [...]}`,
+with `{"scores": [...]}`, one per item and in their order. An error is a failed outcome, a score that is no finite
+number an invalid one; neither is ever a number (defect D4).
 """
 
 import json
@@ -15,12 +15,14 @@ from pydantic import BaseModel, StrictFloat, StrictInt
 from prbench.config import ModelOptions
 from prbench.errors import ModelError
 from prbench.models._stream import stream
+from prbench.models._vllm import PoolingRater, open_pooling
 from prbench.models._wire import PATIENT, Backoff, Fault, Refused, Wire, clean_url
 from prbench.models.protocols import ModelCard
 from prbench.types import AnswerView, Channel, Message, Outcome, Prompt
 
 __all__ = ["HttpRater", "load"]
 
+_VLLM = "vllm:"
 
 _OVER_ONE_ITEM = frozenset({400, 413, 422})
 """Statuses by which a server turns a batch down for what is in it, or for its size."""
@@ -36,15 +38,19 @@ class _Scores(BaseModel):
     scores: list[StrictFloat | StrictInt | None]
 
 
-def load(rest: str, options: ModelOptions, *, backoff: Backoff = PATIENT, batch: int = 32) -> "HttpRater":
-    """Open a served reward model; its /health is asked at once.
+def load(
+    rest: str, options: ModelOptions, *, backoff: Backoff = PATIENT, batch: int = 32
+) -> "HttpRater | PoolingRater":
+    """Open a served reward model; who it is is asked at once.
 
     Args:
-        rest: The server's URL. No key is sent.
-        options: Concurrency, patience and price.
+        rest: The server's URL, to which no key is sent, or `vllm:MODEL@URL`.
+        options: Concurrency, patience and price; for vLLM also the template and the probe's known logit.
         backoff: How long to wait before a request is sent again.
-        batch: The most items in one request.
+        batch: The most items in one request; vLLM makes its own batches.
     """
+    if rest.startswith(_VLLM):
+        return open_pooling(rest.removeprefix(_VLLM), options, backoff)
     url = clean_url(f"http:{rest}" if rest.startswith("//") else rest, f"http:{rest.split('@')[-1]}")
     wire = Wire(url, timeout_s=options.timeout_s, retries=options.retries, backoff=backoff)
     return HttpRater(wire, _health(wire), options, batch=batch)

@@ -7,7 +7,7 @@ the window is never cut; it is invalid.
 """
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -16,6 +16,8 @@ from typing import ClassVar, Literal, NamedTuple, get_args
 
 from prbench.config import ModelOptions
 from prbench.errors import AddressError, did_you_mean
+from prbench.models._flops import Accounted, Effort
+from prbench.models._hidden import HiddenStates
 from prbench.models._lm_generate import LanguageModelGenerator
 from prbench.models._lm_model import LanguageModel, open_named
 from prbench.models._local import chunks
@@ -24,7 +26,15 @@ from prbench.models.protocols import ModelCard
 from prbench.prompts import Template
 from prbench.types import AnswerView, Message, Outcome, PairView, Prompt
 
-__all__ = ["DigitRater", "InformationRater", "LetterComparer", "LikelihoodRater", "load", "load_generator"]
+__all__ = [
+    "DigitRater",
+    "InformationRater",
+    "LetterComparer",
+    "LikelihoodRater",
+    "load",
+    "load_encoder",
+    "load_generator",
+]
 
 Mode = Literal["compare", "loglik", "pmi", "rate"]
 BARE = "user without posts and plan"
@@ -53,6 +63,12 @@ def load_generator(rest: str, options: ModelOptions) -> LanguageModelGenerator:
     return LanguageModelGenerator(LanguageModel(open_named(name, f"lm:{name}"), options))
 
 
+def load_encoder(rest: str, options: ModelOptions) -> HiddenStates:
+    """Open the model behind `lm:REST` as a frozen encoder; a mode in the address is ignored."""
+    name, _ = _parse(rest)
+    return HiddenStates(open_named(name, f"lm:{name}"), options)
+
+
 def _parse(rest: str) -> tuple[str, Mode]:
     name, mark, mode = rest.rpartition("#")
     if not mark or Path(rest).expanduser().exists():
@@ -65,7 +81,7 @@ def _parse(rest: str) -> tuple[str, Mode]:
     raise AddressError(f"unknown mode {mode!r} in 'lm:{rest}'", hint=did_you_mean(mode, get_args(Mode)))
 
 
-class _LogitReader(ABC):
+class _LogitReader(Accounted):
     """What all modes share: a template, one way of asking for logits, one loop over prompts."""
 
     mode: ClassVar[Mode]
@@ -97,14 +113,14 @@ class _LogitReader(ABC):
         return self._model.note
 
     @property
-    def naive_tokens(self) -> int:
-        """Tokens that a run of every prompt in full would have computed so far."""
-        return self._model.token_count.naive
+    def effort(self) -> Effort:
+        """What reading took so far: tokens, operations, time."""
+        return self._model.effort
 
     @property
-    def computed_tokens(self) -> int:
-        """Tokens computed so far."""
-        return self._model.token_count.computed
+    def peak_flops(self) -> float | None:
+        """Operations per second of a matrix product on this machine, as this model makes it."""
+        return self._model.peak_flops
 
     def length(self, prompt: Prompt) -> int:
         """Tokens that this prompt takes, special tokens included."""

@@ -1,20 +1,63 @@
-"""The one place that decides how a number looks."""
+"""The one place that decides how a number looks: a text for people that still knows its numbers for CSV."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 
-def percent(value: float | None, digits: int = 1) -> str:
+class Number(str):
+    """A cell's text, and the numbers it was made of in the same unit; None where there is none.
+
+    Example:
+        >>> cell = Number("50.0 [25.0, 75.0]", 50.0, 25.0, 75.0)
+        >>> print(cell, cell.value, cell.low)
+        50.0 [25.0, 75.0] 50.0 25.0
+    """
+
+    __slots__ = ("high", "low", "ranged", "value")
+
+    value: float | None
+    low: float | None
+    high: float | None
+    ranged: bool
+    """Whether this kind of number has an interval, even where this one has none."""
+
+    def __new__(
+        cls,
+        text: str,
+        value: float | None,
+        low: float | None = None,
+        high: float | None = None,
+        *,
+        ranged: bool | None = None,
+    ) -> Self:
+        """Make a text that knows its numbers."""
+        cell = super().__new__(cls, text)
+        cell.value, cell.low, cell.high = value, low, high
+        cell.ranged = low is not None if ranged is None else ranged
+        return cell
+
+
+def percent(value: float | None, digits: int = 1) -> Number:
     """A share as a percentage.
 
     Example:
         >>> percent(0.7594), percent(None)
         ('75.9', '–')
     """
-    return "–" if value is None else f"{100 * value:.{digits}f}"
+    return Number("–" if value is None else f"{100 * value:.{digits}f}", _hundredfold(value))
 
 
-def interval(metric: Mapping[str, Any] | None) -> str:
+def count(value: int) -> Number:
+    """A whole number.
+
+    Example:
+        >>> count(2668), count(2668).value
+        ('2,668', 2668)
+    """
+    return Number(f"{value:,}", value)
+
+
+def interval(metric: Mapping[str, Any] | None) -> Number:
     """A share with its 95 % interval, in percent.
 
     Example:
@@ -23,28 +66,30 @@ def interval(metric: Mapping[str, Any] | None) -> str:
         >>> interval({"value": 0.5, "low": None, "high": None, "n": 1})
         '50.0'
     """
-    if metric is None or metric["value"] is None:
-        return "–"
-    if metric["low"] is None or metric["high"] is None:
-        return percent(metric["value"])
-    return f"{percent(metric['value'])} [{percent(metric['low'])}, {percent(metric['high'])}]"
+    return _ranged(metric, ".1f")
 
 
-def points(metric: Mapping[str, Any] | None) -> str:
+def points(metric: Mapping[str, Any] | None) -> Number:
     """A difference of shares with its interval, in signed percentage points.
 
     Example:
         >>> points({"value": 0.051, "low": -0.01, "high": 0.112, "n": 40})
         '+5.1 [-1.0, +11.2]'
     """
-    if metric is None or metric["value"] is None:
-        return "–"
-    if metric["low"] is None or metric["high"] is None:
-        return f"{100 * metric['value']:+.1f}"
-    return f"{100 * metric['value']:+.1f} [{100 * metric['low']:+.1f}, {100 * metric['high']:+.1f}]"
+    return _ranged(metric, "+.1f")
 
 
-def p_value(p: float | None) -> str:
+def _ranged(metric: Mapping[str, Any] | None, shape: str) -> Number:
+    value, low, high = (_hundredfold((metric or {}).get(name)) for name in ("value", "low", "high"))
+    if value is None:
+        return Number("–", None, ranged=True)
+    if low is None or high is None:
+        return Number(format(value, shape), value, ranged=True)
+    text = f"{format(value, shape)} [{format(low, shape)}, {format(high, shape)}]"
+    return Number(text, value, low, high, ranged=True)
+
+
+def p_value(p: float | None) -> Number:
     """A probability as it is printed.
 
     Example:
@@ -52,8 +97,8 @@ def p_value(p: float | None) -> str:
         ('0.031', '< 0.001', '–')
     """
     if p is None:
-        return "–"
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+        return Number("–", None)
+    return Number("< 0.001" if p < 0.001 else f"{p:.3f}", p)
 
 
 def bar(value: float | None, width: int = 10) -> str:
@@ -68,3 +113,8 @@ def bar(value: float | None, width: int = 10) -> str:
     eighths = round(max(0.0, min(1.0, value)) * width * 8)
     full, rest = divmod(eighths, 8)
     return ("█" * full + (" ▏▎▍▌▋▊▉"[rest] if rest else "")).ljust(width)
+
+
+def _hundredfold(value: float | None) -> float | None:
+    """A share in percent, without the dust that multiplying leaves."""
+    return None if value is None else round(100 * value, 6)

@@ -7,7 +7,9 @@ import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, NamedTuple
+
+from prbench.report.numbers import Number
 
 Format = Literal["table", "md", "csv", "json", "latex"]
 FORMATS: tuple[Format, ...] = ("table", "md", "csv", "json", "latex")
@@ -103,11 +105,47 @@ def _markdown(table: Table) -> str:
 
 
 def _csv(table: Table) -> str:
+    """Numbers as numbers: a figure with an interval takes three columns, words in its place go to a last one."""
+    columns = [_column(name, [row[number] for row in table.rows]) for number, name in enumerate(table.columns)]
+    remarks = [_remark(cells, columns) for cells in table.rows]
+    noted = any(remarks)
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["table", *table.columns])
-    writer.writerows([table.title, *row] for row in table.rows)
+    names = [name for column in columns for name in column.names]
+    writer.writerow(["table", *names, *(["note"] if noted else [])])
+    for cells, remark in zip(table.rows, remarks, strict=True):
+        values = [value for column, cell in zip(columns, cells, strict=True) for value in column.values(cell)]
+        writer.writerow([table.title, *values, *([remark] if noted else [])])
     return buffer.getvalue()
+
+
+class _Column(NamedTuple):
+    """How one column of a table stands in CSV."""
+
+    names: list[str]
+    numeric: bool
+
+    def values(self, cell: str) -> Sequence[str | float | None]:
+        if not self.numeric:
+            return [cell]
+        if not isinstance(cell, Number):
+            return [None] * len(self.names)
+        return [cell.value, cell.low, cell.high][: len(self.names)]
+
+
+def _column(name: str, cells: Sequence[str]) -> _Column:
+    numbers = [cell for cell in cells if isinstance(cell, Number)]
+    plain = name.removesuffix(" [95 %]")
+    ranged = any(number.ranged for number in numbers)
+    return _Column([plain, f"{plain}_low", f"{plain}_high"] if ranged else [plain], bool(numbers))
+
+
+def _remark(cells: Sequence[str], columns: Sequence[_Column]) -> str:
+    """What is said in words where a number would stand."""
+    words = (
+        cell for cell, column in zip(cells, columns, strict=True) if column.numeric and not isinstance(cell, Number)
+    )
+    return "; ".join(word for word in words if word not in ("", "–"))
 
 
 def _latex(table: Table) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from prbench.report.numbers import bar, interval, p_value, percent, points
+from prbench.report.numbers import bar, count, interval, p_value, percent, points
 from prbench.report.table import Table
 from prbench.run import Forecast, Moment, Verification, Versus, clock
 from prbench.stats import Standing
@@ -63,7 +63,7 @@ def _baseline_row(name: str, scored: Json, groups: Json) -> list[str]:
         percent(scored["coverage"]["covered"]["value"]) if "coverage" in scored else "",
         percent(couples["value"]) if couples else "",
         "",
-        f"{accuracy['n']:,}",
+        count(accuracy["n"]),
         groups.get(f"baseline {name}", ""),
     ]
 
@@ -81,7 +81,7 @@ def _context_row(found: Json, name: str, groups: Json) -> list[str]:
         percent(coverage["covered"]["value"]) if coverage else "–",
         percent(couples["value"]) if couples else "",
         percent(context["without_verdict"]["value"]),
-        f"{context['accuracy']['n']:,}",
+        count(context["accuracy"]["n"]),
         groups.get(name, ""),
     ]
 
@@ -125,6 +125,8 @@ def _cost(found: Json) -> list[str]:
     if timing.get("tokens_naive") and timing.get("tokens_computed"):
         saved = 1 - timing["tokens_computed"] / timing["tokens_naive"]
         parts.append(f"{percent(saved)} % of tokens saved by shared prefixes")
+    if timing.get("peak_share"):
+        parts.append(f"{timing['peak_share']:.0%} of the machine's matmul peak")
     if usage["cost_usd"]:
         parts.append(f"${usage['cost_usd']:.4f} (${timing.get('spent_usd', 0.0):.4f} spent in this run)")
     return [" · ".join(parts)]
@@ -204,8 +206,8 @@ def versus_table(found: Versus) -> Table:
     """Two runs against each other."""
     comparison = found.comparison
     rows = [
-        [found.one, percent(found.accuracy_one), str(comparison.wins)],
-        [found.two, percent(found.accuracy_two), str(comparison.losses)],
+        [found.one, percent(found.accuracy_one), count(comparison.wins)],
+        [found.two, percent(found.accuracy_two), count(comparison.losses)],
     ]
     notes = [
         f"difference {points(comparison.difference.to_json())} percentage points",

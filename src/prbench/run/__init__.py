@@ -7,6 +7,7 @@ from prbench.run.forecast import Forecast, forecast, refuse_over_budget
 from prbench.run.progress import Progress, clock
 from prbench.run.result import headline
 from prbench.run.session import Session
+from prbench.run.staff import Staff
 from prbench.run.store import RunFolder
 from prbench.run.verify import Mismatch, Verification, verify
 
@@ -20,6 +21,7 @@ __all__ = [
     "Progress",
     "RunFolder",
     "Session",
+    "Staff",
     "Verification",
     "Versus",
     "check_claim",

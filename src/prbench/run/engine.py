@@ -4,17 +4,15 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
-from prbench.contexts import is_rater
 from prbench.errors import BudgetError
-from prbench.models import Comparer, Model, Rater
+from prbench.models import ModelCard
+from prbench.run.asking import Asker
 from prbench.run.calls import CallCache
+from prbench.run.shards import View
 from prbench.run.work import Task, Work
 from prbench.types import CallUse, Outcome, Record
-
-CHUNK = 2048
-"""Calls handed to a model at once: enough to sort by length, little enough to hold in memory."""
 
 
 class Listener(Protocol):
@@ -29,7 +27,8 @@ class Engine:
     """Executes a run's open work.
 
     Args:
-        model: Who is asked.
+        card: Of the model that is asked.
+        asker: Who asks it.
         cache: Answers of earlier runs; None asks everything anew.
         append: Takes each finished record.
         spent_usd: What this run has cost already.
@@ -38,15 +37,18 @@ class Engine:
 
     def __init__(
         self,
-        model: Model,
+        card: ModelCard,
+        asker: Asker,
         cache: CallCache | None,
         append: Callable[[Record], None],
         *,
         spent_usd: float = 0.0,
         max_cost_usd: float | None = None,
     ) -> None:
-        self._model = model
-        self._cache = cache if model.card.reusable else None
+        self._card = card
+        self.asker = asker
+        """Knows what was computed."""
+        self._cache = cache if card.reusable else None
         self.keep = append
         self.listener: Listener | None = None
         """Hears of each finished record."""
@@ -66,29 +68,21 @@ class Engine:
             for key, outcome in self._cache.find(list(work.calls)).items():
                 self._cached.add(key)
                 self._answer(key, self._priced(outcome), waiting)
-        open_keys = [key for key in work.calls if key not in self._outcomes]
-        for start in range(0, len(open_keys), CHUNK):
-            self._ask_chunk(open_keys[start : start + CHUNK], work, waiting)
+        self._ask({key: view for key, view in work.calls.items() if key not in self._outcomes}, waiting)
 
-    def _ask_chunk(self, keys: Sequence[str], work: Work, waiting: "_Waiting") -> None:
-        left = len(keys)
-        for index, outcome in self._ask([work.calls[key] for key in keys]):
-            self._take(keys[index], outcome, waiting)
-            left -= 1
-            if left:  # an answer that is there already is kept, and the last one leaves nothing to stop
-                self._stop_at_limit()
-        for key in keys:
+    def _ask(self, calls: Mapping[str, View], waiting: "_Waiting") -> None:
+        left = len(calls)
+        with closing(self.asker.ask(calls)) as answers:  # stopping early must cancel what is under way
+            for key, outcome in answers:
+                if key in self._outcomes:  # of a worker that was taken for dead
+                    continue
+                self._take(key, outcome, waiting)
+                left -= 1
+                if left:  # an answer that is there already is kept, and the last one leaves nothing to stop
+                    self._stop_at_limit()
+        for key in calls:
             if key not in self._outcomes:
                 self._answer(key, Outcome.failed("the model gave no outcome"), waiting)
-
-    def _ask(self, views: Sequence[Any]) -> Iterator[tuple[int, Outcome]]:
-        model = self._model
-        replies = cast(Rater, model).rate(views) if is_rater(model) else cast(Comparer, model).compare(views)
-        if hasattr(replies, "close"):  # stopping early must cancel what is under way
-            with closing(replies):  # type: ignore[type-var]
-                yield from replies
-        else:
-            yield from replies
 
     def _take(self, key: str, outcome: Outcome, waiting: "_Waiting") -> None:
         self.asked += 1
@@ -107,7 +101,7 @@ class Engine:
 
     def _priced(self, outcome: Outcome) -> Outcome:
         """An answer from an earlier run at today's price."""
-        price = self._model.card.price
+        price = self._card.price
         if price is None:
             return outcome
         return outcome.model_copy(update={"cost_usd": price.cost_usd(outcome.tokens_in, outcome.tokens_out)})

@@ -16,12 +16,15 @@ from prbench.config import RunConfig, digest
 from prbench.contexts import Unfit
 from prbench.errors import BudgetError, PrbenchError, RunError
 from prbench.plan import Plan, Planner, read_plan
+from prbench.run.asking import Asker
 from prbench.run.calls import CallCache
 from prbench.run.credits import PairRow
 from prbench.run.engine import Engine, Listener
+from prbench.run.progress import Progress
 from prbench.run.replay import Replay, replay_records
 from prbench.run.result import BaselineScore, RunFacts, compute_result, distinct_calls
 from prbench.run.session import Session
+from prbench.run.staff import Staff, hire
 from prbench.run.store import Appender, RunFolder, whole_lines
 from prbench.run.table import write_parquet
 from prbench.run.work import Slot, Work
@@ -60,6 +63,7 @@ def execute(
     listening: Listening | None = None,
     max_cost_usd: float | None = None,
     fresh: bool = False,
+    staff: Staff | None = None,
 ) -> Evaluation:
     """Make every record that is missing, then every aggregate.
 
@@ -70,10 +74,12 @@ def execute(
         listening: Who hears of each record.
         max_cost_usd: Stop, resumably, when this run has cost so much.
         fresh: Ask everything anew; what was there is kept aside.
+        staff: Who asks; default: this process.
     """
+    asker = hire(staff or Staff(), session.model, session.address, session.config.options)
     new = not folder.path.exists()
     try:
-        return _execute(session, folder, cache, listening, max_cost_usd, fresh)
+        return _execute(session, folder, asker, cache, listening, max_cost_usd, fresh)
     except PrbenchError:
         if new and not folder.records():
             shutil.rmtree(folder.path, ignore_errors=True)  # a refusal leaves nothing behind
@@ -83,6 +89,7 @@ def execute(
 def _execute(
     session: Session,
     folder: RunFolder,
+    asker: Asker,
     cache: CallCache | None,
     listening: Listening | None,
     max_cost_usd: float | None,
@@ -97,9 +104,8 @@ def _execute(
         records = folder.records()
         spent += sum(call.cost_usd for call in distinct_calls(records.values()) if not call.cached)
         with Appender(folder.records_path) as appender:
-            engine = Engine(
-                session.model, cache, _keeper(records, appender), spent_usd=spent, max_cost_usd=max_cost_usd
-            )
+            keep = _keeper(records, appender)
+            engine = Engine(session.model.card, asker, cache, keep, spent_usd=spent, max_cost_usd=max_cost_usd)
             _make_records(session, engine, records, listening)
         elapsed_s = time.perf_counter() - started
         result = recompute(folder, records.values())
@@ -214,8 +220,8 @@ def _make_records(session: Session, engine: Engine, records: dict[Slot, Record],
         return
     work = session.work(records)
     engine.listener = None if listening is None else listening(work, len(records))
-    if work.calls and hasattr(model, "prepare"):
-        model.prepare()
+    if isinstance(engine.listener, Progress):
+        engine.listener.watch(engine.asker)
     engine.execute(work)
 
 
@@ -228,9 +234,24 @@ def _timing(session: Session, records: Iterable[Record], engine: Engine, elapsed
         "calls_asked": engine.asked,
         "spent_usd": engine.spent_usd,
         "tokens_per_s": round(engine.tokens / elapsed_s, 1) if engine.tokens else None,
-        "note": getattr(session.model, "note", None) if engine.asked else None,
-        "tokens_naive": getattr(session.model, "naive_tokens", None) or None,
-        "tokens_computed": getattr(session.model, "computed_tokens", None) or None,
+        "note": engine.asker.note if engine.asked else None,
+        **_effort(engine.asker),
         "latency_ms_p50": stats.quantile(latencies, 0.5).to_json() if latencies else None,
         "latency_ms_p95": stats.quantile(latencies, 0.95).to_json() if latencies else None,
+    }
+
+
+def _effort(asker: Asker) -> Json:
+    """What a local model computed, and how fast for this machine; null where nobody counts."""
+    effort = asker.effort
+    peak = asker.peak_flops if effort.flops else None
+    return {
+        "tokens_naive": effort.naive_tokens or None,
+        "tokens_computed": effort.computed_tokens or None,
+        "passes_s": effort.seconds or None,
+        "computed_tokens_per_s": effort.tokens_per_s or None,
+        "flops": effort.flops or None,
+        "flops_per_s": effort.flops_per_s,
+        "peak_flops_per_s": peak,
+        "peak_share": effort.share_of(peak),
     }

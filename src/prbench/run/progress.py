@@ -5,6 +5,7 @@ import time
 from types import TracebackType
 from typing import Self, TextIO
 
+from prbench.run.asking import Asker
 from prbench.run.work import Work
 from prbench.types import Record
 
@@ -25,6 +26,11 @@ class Progress:
         self._spent_usd = 0.0
         self._started = self._printed = time.monotonic()
         self._bar: _Bar | None = None
+        self._asker: Asker | None = None
+
+    def watch(self, asker: Asker) -> None:
+        """Show what this asker's model computes as well, where it counts."""
+        self._asker = asker
 
     def listening(self, work: Work, there: int) -> "Progress":
         """Start to count: so many records are open, so many are there already."""
@@ -54,7 +60,7 @@ class Progress:
             self._say(f"{self._done:,}/{self._total:,} {self.status()}")
 
     def status(self) -> str:
-        """Rate, time left, running accuracy, records without a verdict, money."""
+        """Rate, time left, running accuracy, records without a verdict, work of a local model, money."""
         elapsed = max(time.monotonic() - self._started, 1e-6)
         rate = self._done / elapsed
         parts = [f"{rate:.1f}/s"]
@@ -63,6 +69,7 @@ class Progress:
         if self._judged:
             parts.append(f"accuracy so far {self._credit / self._judged:.1%}")
         parts.append(f"without verdict {self._bad}")
+        parts += [] if self._asker is None else work_done(self._asker)
         if self._spent_usd:
             parts.append(f"${self._spent_usd:.4f}")
         return " · ".join(parts)
@@ -108,6 +115,19 @@ class _Bar:
     def stop(self) -> None:
         """Leave the terminal as it was."""
         self._rich.stop()
+
+
+def work_done(asker: Asker) -> list[str]:
+    """What a local model computed so far, in a few words; nothing where nobody counts."""
+    effort = asker.effort
+    if not effort.tokens_per_s:
+        return []
+    parts = [f"computes {effort.tokens_per_s:,.0f} tokens/s"]
+    if (saved := 1 - effort.computed_tokens / effort.naive_tokens) >= 0.005:
+        parts.append(f"{saved:.0%} of tokens saved")
+    if effort.flops and (share := effort.share_of(asker.peak_flops)):
+        parts.append(f"{share:.0%} of matmul peak")
+    return parts
 
 
 def clock(seconds: float) -> str:

@@ -29,10 +29,14 @@ class Session:
         config: What to run.
         model: A model in place of the configuration's address.
         suite: Pairs in place of the configuration's suite.
+        address: By which another process can open `model` as well, if there is one.
     """
 
-    def __init__(self, config: RunConfig, *, model: Model | None = None, suite: Suite | None = None) -> None:
+    def __init__(
+        self, config: RunConfig, *, model: Model | None = None, suite: Suite | None = None, address: str | None = None
+    ) -> None:
         self.config = config
+        self.address = address if model is not None else config.model
         self.everything = suite if suite is not None else _load(config)
         self.suite = _selected(self.everything, config)
         self.model = model if model is not None else load_model(config.model, config.options)

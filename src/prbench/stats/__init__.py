@@ -4,6 +4,16 @@ Pure: arrays in, numbers out. No file, no print, no clock, no random number but 
 A missing value never enters; what is missing is counted and bounded beside the number, not inside it.
 """
 
+from prbench.stats.best_of import (
+    BestOf,
+    Candidates,
+    OverOptimisation,
+    UserGain,
+    best_of_curve,
+    expected_best_of,
+    over_optimisation,
+    user_gains,
+)
 from prbench.stats.bias import LengthBias, PositionBias, length_bias, position_bias
 from prbench.stats.calibration import Calibration, CalibrationBin, calibration
 from prbench.stats.clusters import Clusters
@@ -15,31 +25,39 @@ from prbench.stats.ranking import Standing, significance_groups
 
 __all__ = [
     "AccuracyBounds",
+    "BestOf",
     "Calibration",
     "CalibrationBin",
+    "Candidates",
     "Clusters",
     "Comparison",
     "Coverage",
     "Estimate",
     "LengthBias",
+    "OverOptimisation",
     "PositionBias",
     "Standing",
+    "UserGain",
     "UserScore",
     "accuracy_bounds",
+    "best_of_curve",
     "calibration",
     "compare_paired",
     "correlation_interval",
     "couple_coverage",
     "difference_interval",
+    "expected_best_of",
     "holm",
     "length_bias",
     "mcnemar",
     "mean_interval",
     "mirror_consistency",
+    "over_optimisation",
     "position_bias",
     "quantile",
     "ratio_interval",
     "significance_groups",
     "user_coverage",
+    "user_gains",
     "wilson",
 ]

@@ -1,8 +1,8 @@
 """`prbench train encoder`: tune a sentence encoder until stances can be told apart in its vectors.
 
-loss = mean over (text, axis) of softplus(−side · w_axis·e(text)): one logistic direction per axis on the unit vector e.
-The directions are thrown away; what remains is an ordinary encoder folder that `embed:DIR` opens and that any method
-can be trained over.
+For each axis a softmax over first pole, nothing, second pole on the unit vector of a text; the axes that a text is not
+labelled for count as "nothing" with a small weight, since a passage about money may also say something about time. What
+results is an ordinary encoder folder that `embed:DIR` opens, with its head beside it for `embed:DIR#stances`.
 """
 
 import json
@@ -14,11 +14,13 @@ from typing import Any, NamedTuple
 
 import torch
 from pydantic import Field
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from prbench.config import digest
 from prbench.errors import RunError
 from prbench.models.personal.pieces import pieces
+from prbench.models.personal.stance_encoder import AXES, HEAD
 from prbench.train.stances import Axes, Labelled, Stance
 from prbench.types import Frozen
 
@@ -40,6 +42,8 @@ class TuneOptions(Frozen):
     head_learning_rate: float = Field(default=1e-3, gt=0)
     warmup: int = Field(default=50, ge=0)
     """Steps until the learning rate is reached; it falls to 0 from there."""
+    silence: float = Field(default=0.08, ge=0)
+    """Weight of an axis that a text is not labelled for."""
     seed: int = 0
 
 
@@ -73,13 +77,14 @@ class Tuning:
         folder: Path,
     ) -> None:
         self._options, self._texts, self._held_out, self._folder = options, tuple(texts), tuple(held_out), folder
+        self._axes = axes
         self._index = {axis: place for place, axis in enumerate(axes.poles)}
         self._tokenizer = encoder.checkpoint.tokenizer
         self._model: nn.Module = encoder._model
         width = int(encoder.checkpoint.config.hidden_size)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(options.seed)
-            self._head = nn.Linear(width, len(self._index))
+            self._head = nn.Linear(width, 3 * len(self._index))
         self._optimizer = torch.optim.AdamW(
             [
                 {"params": self._model.parameters(), "lr": options.learning_rate},
@@ -140,13 +145,17 @@ class Tuning:
 
     def _loss(self, batch: Sequence[Labelled]) -> Tensor:
         logits = self._logits([one.text for one in batch])
-        rows = [
-            (row, self._index[axis], side, one.weight) for row, one in enumerate(batch) for axis, side in one.stances
-        ]
-        row, axis, side, weight = (torch.tensor(column) for column in zip(*rows, strict=True))
-        return (nn.functional.softplus(-side * logits[row, axis]) * weight).sum() / weight.sum()
+        target = torch.ones(logits.shape[:2], dtype=torch.long)
+        weight = torch.full(logits.shape[:2], self._options.silence)
+        for row, one in enumerate(batch):
+            for axis, side in one.stances:
+                target[row, self._index[axis]] = side + 1
+                weight[row, self._index[axis]] = 1.0
+        losses = nn.functional.cross_entropy(logits.flatten(0, 1), target.flatten(), reduction="none")
+        return (losses * weight.flatten()).sum() / len(batch)
 
     def _logits(self, texts: Sequence[str]) -> Tensor:
+        """First pole, nothing, second pole for each text and axis, (N, K, 3)."""
         fields = self._tokenizer(
             list(texts), padding=True, truncation=True, max_length=_MAX_TOKENS, return_tensors="pt"
         )
@@ -154,7 +163,7 @@ class Tuning:
         mask = fields["attention_mask"][..., None].float()
         vectors = nn.functional.normalize((states * mask).sum(1) / mask.sum(1), dim=-1)
         logits: Tensor = self._head(vectors * vectors.shape[-1] ** 0.5)
-        return logits
+        return logits.unflatten(-1, (-1, 3))
 
     def accuracy(self) -> float | None:
         """Share of the held-out answers' stances that the mean over their pieces tells right."""
@@ -164,8 +173,9 @@ class Tuning:
         right = []
         with torch.inference_mode():
             for text, stances in self._held_out:
-                logits = self._logits(pieces(text, _WINDOW)).mean(0)
-                right += [float(logits[self._index[axis]] * side > 0) for axis, side in stances]
+                shares = self._logits(pieces(text, _WINDOW)).softmax(-1).mean(0)
+                lean = shares[:, 2] - shares[:, 0]
+                right += [float(lean[self._index[axis]] * side > 0) for axis, side in stances]
         return sum(right) / len(right)
 
     @property
@@ -212,6 +222,8 @@ class Tuning:
         self._model.eval()
         self._model.save_pretrained(self._folder)
         self._tokenizer.save_pretrained(self._folder)
+        save_file({name: tensor.contiguous() for name, tensor in self._head.state_dict().items()}, self._folder / HEAD)
+        (self._folder / AXES).write_text(json.dumps(self._axes.poles, indent=2) + "\n", encoding="utf-8")
         record = {
             "identity": self.identity,
             "options": self._options.model_dump(mode="json"),

@@ -1,7 +1,7 @@
 """Training examples: a pair, and a random part of what is known of its user."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from prbench.errors import DataError
 from prbench.models.personal.person import Known, Person, stack
 from prbench.models.personal.reader import Reader
 from prbench.train.options import TrainOptions
-from prbench.types import Pair
+from prbench.types import Judgment, Pair
 
 _ASPECT_SHARE = 1 / 3
 
@@ -32,9 +32,18 @@ class Examples:
         pairs: The split.
         reader: Embeds it.
         aspects: Whether the rubric aspects are embedded too, for trainings that show them.
+        judged: What each user has judged besides and is asked nothing about, as in `context.jsonl` of `build mirror`;
+            shots are then drawn from there alone.
     """
 
-    def __init__(self, pairs: Sequence[Pair], reader: Reader, *, aspects: bool = False) -> None:
+    def __init__(
+        self,
+        pairs: Sequence[Pair],
+        reader: Reader,
+        *,
+        aspects: bool = False,
+        judged: Mapping[str, Sequence[Judgment]] | None = None,
+    ) -> None:
         if not pairs:
             raise DataError("there is no pair to train on", hint="name a split that has some: --split train")
         self.pairs = tuple(pairs)
@@ -53,12 +62,16 @@ class Examples:
         self._of_user: dict[str, list[int]] = defaultdict(list)
         for index, pair in enumerate(pairs):
             self._of_user[pair.user].append(index)
+        self._judged = {user: reader.known((), judged.get(user, ())) for user in self._of_user} if judged else None
 
     def epoch(self, options: TrainOptions, random: torch.Generator) -> Iterator[Batch]:
         """Every pair once, in a random order, each with a random part of what is known of its user."""
         order = torch.randperm(len(self.pairs), generator=random)
         for indices in order.split(options.batch):
-            known = [self._sample(int(index), options, random) for index in indices]
+            draws = torch.rand(len(indices), 4, generator=random).tolist()
+            known = [
+                self._sample(int(index), draw, options, random) for index, draw in zip(indices, draws, strict=True)
+            ]
             yield Batch(stack(known), self.items_N2F[indices])
 
     def whole(self, size: int = 256, *, shots: int = 0) -> Iterator[Batch]:
@@ -75,22 +88,31 @@ class Examples:
 
     def _all_of(self, index: int, shots: int, random: torch.Generator) -> Known:
         posts = self._posts[self._profiles[index]]
+        if self._judged is not None:
+            mine = self._judged[self.pairs[index].user]
+            return Known(posts, mine.chosen_SF[:shots], mine.rejected_SF[:shots])
         shown = self._shots(self.pairs[index], 0 if len(posts) else shots, random)
         return Known(posts, self.items_N2F[shown, 0], self.items_N2F[shown, 1])
 
-    def _sample(self, index: int, options: TrainOptions, random: torch.Generator) -> Known:
+    def _sample(self, index: int, draw: list[float], options: TrainOptions, random: torch.Generator) -> Known:
         pair = self.pairs[index]
         empty = self.items_N2F[:0, 0]
-        stranger, told, shown, count = torch.rand(4, generator=random).tolist()
+        stranger, told, shown, count = draw
         posts = self._posts[self._profiles[index]]
         if stranger < options.strangers:
             return Known(posts[:0], empty, empty)
         if options.aspects and told < _ASPECT_SHARE and pair.rubric_aspects:
             posts = torch.cat([self._aspects[text] for text in _aspects(pair)])
-        else:
+        elif options.keep_posts < 1:
             posts = posts[torch.rand(len(posts), generator=random) < options.keep_posts]
-        if shown < 0.5 or not options.shots:
+        # Who can be known by judgments alone is always shown some: else half of the examples would teach nothing.
+        hidden = shown < 0.5 and (self._judged is None or len(posts) > 0)
+        if hidden or not options.shots:
             return Known(posts, empty, empty)
+        if self._judged is not None:
+            mine = self._judged[pair.user]
+            drawn = torch.randperm(len(mine.chosen_SF), generator=random)[: 1 + int(count * options.shots)]
+            return Known(posts, mine.chosen_SF[drawn], mine.rejected_SF[drawn])
         shots = self._shots(pair, 1 + int(count * options.shots), random)
         return Known(posts, self.items_N2F[shots, 0], self.items_N2F[shots, 1])
 

@@ -5,7 +5,7 @@ continues with the same command and ends with the same weights. The best epoch's
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -24,7 +24,7 @@ from prbench.train import checkpoint
 from prbench.train.checkpoint import CHECKPOINT
 from prbench.train.examples import Examples
 from prbench.train.options import TrainOptions
-from prbench.types import Pair
+from prbench.types import Judgment, Pair
 
 __all__ = ["CHECKPOINT", "Epoch", "Listener", "Measured", "Training", "encoder_revision", "measure", "save"]
 
@@ -58,18 +58,26 @@ class Training:
         validation: Pairs of other users and other questions, for early stopping.
         reader: Embeds them.
         folder: Where checkpoint and model are kept.
+        judged: What users have judged besides these pairs; shots are then drawn from there (see `Examples`).
     """
 
     def __init__(
-        self, options: TrainOptions, train: Sequence[Pair], validation: Sequence[Pair], reader: Reader, folder: Path
+        self,
+        options: TrainOptions,
+        train: Sequence[Pair],
+        validation: Sequence[Pair],
+        reader: Reader,
+        folder: Path,
+        judged: Mapping[str, Sequence[Judgment]] | None = None,
     ) -> None:
         self.options = options
         self._folder = folder
         # Before all texts are embedded: a method or a setting that does not exist must cost nothing.
         self.method = make(options.method, reader.width, dict(options.settings), options.seed)
         self._encoder = reader.encoder.name
-        self._train = Examples(train, reader, aspects=options.aspects)
-        self._validation = Examples(validation, reader)
+        self._judged = judged
+        self._train = Examples(train, reader, aspects=options.aspects, judged=judged)
+        self._validation = Examples(validation, reader, judged=judged)
         self._optimizer = torch.optim.AdamW(
             self.method.parameters(), lr=options.learning_rate, weight_decay=options.weight_decay
         )
@@ -136,7 +144,10 @@ class Training:
         """Options, encoder and what the pairs say, in their order."""
         parts = (self._train, self._validation)
         pairs = [[[pair.id for pair in part.pairs], fingerprint(part.pairs)] for part in parts]
-        return digest({"options": self.options.model_dump(mode="json"), "encoder": self._encoder, "pairs": pairs})
+        known = {"options": self.options.model_dump(mode="json"), "encoder": self._encoder, "pairs": pairs}
+        if self._judged is not None:
+            known["judged"] = {user: [j.model_dump() for j in mine] for user, mine in self._judged.items()}
+        return digest(known)
 
     def _keep(self) -> None:
         checkpoint.keep(

@@ -33,4 +33,6 @@ class TrainOptions(Frozen):
     """Most labelled pairs shown in a training example; half of the examples show none."""
     aspects: bool = False
     """Whether the rubric aspects of the training split are shown in place of the posts in a third of the examples."""
+    also: str | None = None
+    """Another suite whose pairs of the same split are learned from as well: pairs without a user, for what all like."""
     seed: int = 0

@@ -1,11 +1,11 @@
 """Texts with the stances they show: what an encoder is tuned on.
 
-Three sources: the passages that ship with the package; the answers of the training split, whose poles follow from the
-pairs' `axis` and `pole` tags; and the posts that the training split's rubric aspects name as evidence. So a tuned
-encoder has used the split's tags and aspects, and its record says so.
+Two sources: the passages that ship with the package, and the answers of the training split, whose poles follow from the
+pairs' `axis` and `pole` tags. Posts are left out: where in a post a stance shows is not known, and users read by an
+encoder that was tuned on their own posts would look clearer than they are.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from prbench.data.passages import Passage
@@ -14,8 +14,6 @@ from prbench.models.personal.pieces import pieces
 from prbench.types import Pair
 
 _WINDOW = 3
-_EVIDENCE_WEIGHT = 0.3
-"""A post shows a stance somewhere; most of its windows do not."""
 
 
 class Stance(NamedTuple):
@@ -30,7 +28,6 @@ class Labelled(NamedTuple):
 
     text: str
     stances: tuple[Stance, ...]
-    weight: float = 1.0
 
 
 class Axes:
@@ -82,8 +79,6 @@ def labelled(pairs: Sequence[Pair], passages: Sequence[Passage], axes: Axes) -> 
     ]
     for text, stances in answer_stances(pairs, axes).items():
         found += [Labelled(piece, stances) for piece in pieces(text, _WINDOW)]
-    for text, stances in _evidence(pairs, axes).items():
-        found += [Labelled(piece, stances, _EVIDENCE_WEIGHT) for piece in pieces(text, _WINDOW)]
     return found
 
 
@@ -97,23 +92,3 @@ def answer_stances(pairs: Iterable[Pair], axes: Axes) -> dict[str, tuple[Stance,
                 found.setdefault(pair.chosen, set()).add(stance)
                 found.setdefault(pair.rejected, set()).add(stance._replace(side=-stance.side))
     return {text: tuple(sorted(stances)) for text, stances in found.items()}
-
-
-def _evidence(pairs: Iterable[Pair], axes: Axes) -> dict[str, tuple[Stance, ...]]:
-    """The stances of each post that an aspect names as its evidence."""
-    found: dict[str, set[Stance]] = {}
-    for pair in pairs:
-        posts = {post.id: post.text for post in pair.profile}
-        for stance, ids in _named(pair, axes):
-            for name in ids:
-                if name in posts:
-                    found.setdefault(posts[name], set()).add(stance)
-    return {text: tuple(sorted(stances)) for text, stances in found.items()}
-
-
-def _named(pair: Pair, axes: Axes) -> Iterator[tuple[Stance, list[str]]]:
-    decisive = decided(pair)
-    if len(decisive) == len(pair.rubric_aspects):  # only then is it clear which aspect belongs to which axis
-        for (axis, pole), aspect in zip(decisive, pair.rubric_aspects, strict=True):
-            if axis in axes.poles:
-                yield axes.stance(axis, pole), [part.strip() for part in aspect.evidence.split(",")]

@@ -40,8 +40,11 @@ def train(
     everything = load_pairs(suite)
     pairs, held = of_split(everything, split), of_split(everything, validation)
     _check(options, pairs, held)
+    other = load_pairs(options.also) if options.also else ()
+    added = of_split(other, split) if isinstance(other, Suite) else []
     for name in dict.fromkeys((validation, *HELD_OUT)):
-        check_apart(pairs, [pair for pair in everything if pair.tags.get("split") == name], what=name)
+        kept = [pair for source in (everything, other) for pair in source if pair.tags.get("split") == name]
+        check_apart([*pairs, *added], kept, what=name)
     from prbench.models.personal.artifact import TrainingFacts
     from prbench.models.personal.features import FeatureStore
     from prbench.models.personal.reader import Reader
@@ -50,19 +53,19 @@ def train(
 
     encoder = FeatureStore(load_encoder(options.encoder, ModelOptions()))
     reader = Reader(encoder, post_window=options.post_window, answer_window=options.answer_window)
-    training = Training(options, pairs, held, reader, out)
+    training = Training(options, [*pairs, *added], held, reader, out)
     training.run(listener)
     from prbench.train.tune import adopt_encoder
 
     adopted = adopt_encoder(options.encoder, out)
     facts = TrainingFacts(
-        suite=suite,
+        suite=f"{suite}+{options.also}" if options.also else suite,
         fingerprint=everything.record.fingerprint,
         split=split,
-        pairs=len(pairs),
+        pairs=len(pairs) + len(added),
         users=len({pair.user for pair in pairs}),
         questions=len({pair.question for pair in pairs}),
-        aspects=options.aspects or bool(adopted.extra_texts),
+        aspects=options.aspects,
         extra_texts=adopted.extra_texts,
         seed=options.seed,
         steps=training.steps,

@@ -57,14 +57,15 @@ class Adopted(NamedTuple):
     """How a model refers to its encoder."""
 
     address: str
-    """`encoder` where a tuned one was copied into the model's folder."""
+    """`encoder`, perhaps with its head, where a tuned one was copied into the model's folder."""
     extra_texts: int = 0
     """Texts it was tuned on."""
 
 
 def adopt_encoder(address: str, folder: Path) -> Adopted:
     """Copy an encoder that was tuned here into a model's folder, so that the folder is all one needs to score."""
-    source = Path(address.removeprefix("embed:")).expanduser()
+    name, hash_, head = address.removeprefix("embed:").partition("#")
+    source = Path(name).expanduser()
     record = source / "tuning.json"
     if not record.is_file():
         return Adopted(address)
@@ -74,4 +75,4 @@ def adopt_encoder(address: str, folder: Path) -> Adopted:
         shutil.rmtree(partial, ignore_errors=True)
         shutil.copytree(source, partial)
         partial.rename(target)
-    return Adopted("encoder", int(json.loads(record.read_text(encoding="utf-8"))["texts"]))
+    return Adopted(f"encoder{hash_}{head}", int(json.loads(record.read_text(encoding="utf-8"))["texts"]))

@@ -4,6 +4,8 @@ import torch
 from torch import Tensor
 
 _STEPS = 8
+_LENGTHS = tuple(0.5**halvings for halvings in range(10))
+"""Shares of a Newton step that are tried: full ones overshoot for ever where a margin is large and wrong."""
 
 
 def fit_weights(features_BSK: Tensor, mask_BS: Tensor, known_BS: Tensor, ridge: float) -> Tensor:
@@ -29,5 +31,22 @@ def fit_weights(features_BSK: Tensor, mask_BS: Tensor, known_BS: Tensor, ridge: 
         gradient = ridge * weights - (features_BSK * wrong[..., None]).sum(1)
         curvature = (torch.sigmoid(margins) * torch.sigmoid(-margins) * mask_BS)[..., None]
         hessian = identity + features_BSK.transpose(1, 2) @ (features_BSK * curvature)
-        weights = weights - torch.linalg.solve(hessian, gradient[..., None]).squeeze(-1)
+        step = -torch.linalg.solve(hessian, gradient[..., None]).squeeze(-1)
+        slopes = (features_BSK * step[:, None]).sum(-1)
+        weights = weights + step * _length(margins, slopes, mask_BS, weights, step, ridge)
     return weights
+
+
+def _length(
+    margins_BS: Tensor, slopes_BS: Tensor, mask_BS: Tensor, weights_BK: Tensor, step_BK: Tensor, ridge: float
+) -> Tensor:
+    """The share of its step, (B, 1), with which each user's objective is lowest."""
+    with torch.no_grad():
+        lengths_L = margins_BS.new_tensor(_LENGTHS)
+        moved_BSL = margins_BS[..., None] + slopes_BS[..., None] * lengths_L
+        losses_BL = (torch.nn.functional.softplus(-moved_BSL) * mask_BS[..., None]).sum(1)
+        moved_BKL = weights_BK[..., None] + step_BK[..., None] * lengths_L
+        objective_BL = losses_BL + ridge / 2 * (moved_BKL**2).sum(1)
+        # Near the solution all lengths are equal to rounding, and the full step is the right one.
+        favour_L = 1 + 1e-5 * torch.arange(len(_LENGTHS), dtype=objective_BL.dtype)
+        return lengths_L[(objective_BL * favour_L).argmin(1)][:, None]

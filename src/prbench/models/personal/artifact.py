@@ -32,7 +32,7 @@ class TrainingFacts(Frozen):
     aspects: bool = False
     """Whether the rubric aspects of the training split were used."""
     extra_texts: int = 0
-    """Texts from outside the split that tuned the encoder."""
+    """Texts that the encoder was tuned on: passages from outside the split, and windows of its answers and posts."""
     seed: int = 0
     steps: int = 0
     validation: Mapping[str, Any] = Field(default_factory=dict)

@@ -1,22 +1,27 @@
 """Vectors of distinct texts, each computed once per encoder and kept as a memory-mapped array.
 
 Two files in a folder named after the encoder: `vectors.f32` (rows) and `keys.bin` (the hash of each row's text). Rows
-are appended, keys after them, so a crash leaves at most rows without a key, and those are written again.
+are appended, keys after them, so a crash leaves at most rows without a key, and those are written again. Processes may
+share a folder: texts are embedded a chunk at a time, each under a lock.
 """
 
 import hashlib
+import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 from filelock import FileLock
 
 from prbench.config import cache_folder
+from prbench.errors import ModelError
 
 Vectors = npt.NDArray[np.float32]
 _KEY_BYTES = 16
+_CHUNK = 1024
+"""Texts embedded between two writes: what an interruption can cost, and how long another process waits."""
 
 
 class Encoder(Protocol):
@@ -30,6 +35,12 @@ class Encoder(Protocol):
     def encode(self, texts: Sequence[str]) -> Vectors:
         """Embed each text."""
         ...
+
+
+def encoder_revision(encoder: Any) -> str:
+    """Which weights an encoder has: their hash where it has a checkpoint, else its name."""
+    inner = getattr(encoder, "encoder", encoder)
+    return str(getattr(getattr(inner, "checkpoint", None), "revision", "") or inner.name)
 
 
 class FeatureStore:
@@ -74,36 +85,52 @@ class FeatureStore:
 
     def _add(self, texts: dict[bytes, str]) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(self.folder / "lock"):
-            self._refresh()
-            missing = {key: text for key, text in texts.items() if key not in self._rows}
-            if missing:
-                self._append(list(missing), np.asarray(self.encoder.encode(list(missing.values())), dtype=np.float32))
+        wanted = list(texts.items())
+        for start in range(0, len(wanted), _CHUNK):
+            with FileLock(self.folder / "lock"):
                 self._refresh()
+                missing = {key: text for key, text in wanted[start : start + _CHUNK] if key not in self._rows}
+                if missing:
+                    rows = np.asarray(self.encoder.encode(list(missing.values())), dtype=np.float32)
+                    self._append(list(missing), rows)
+                    self._refresh()
 
     def _append(self, keys: Sequence[bytes], rows: Vectors) -> None:
-        known = len(self._rows)
-        with (self.folder / "vectors.f32").open("ab") as file:
-            file.truncate(known * rows.shape[1] * 4)  # rows that a crash left without a key
-            file.write(rows.tobytes())
-        with (self.folder / "keys.bin").open("ab") as file:
-            file.truncate(known * _KEY_BYTES)
-            file.write(b"".join(keys))
-        (self.folder / "width").write_text(str(rows.shape[1]))
+        width = rows.shape[1]
+        if self._table is not None and width != self._table.shape[1]:
+            raise ModelError(
+                f"{self.name}: gives vectors of width {width}, but {str(self.folder)!r} holds {self._table.shape[1]}",
+                hint="another encoder wrote under this name; remove that folder, and its texts are embedded again",
+            )
+        (self.folder / "width").write_text(str(width))
+        _append_after(self.folder / "vectors.f32", self._read * width * 4, rows.tobytes())
+        _append_after(self.folder / "keys.bin", self._read * _KEY_BYTES, b"".join(keys))
 
     def _refresh(self) -> None:
-        """Read the keys that are new and map the rows."""
-        path = self.folder / "keys.bin"
-        if not path.is_file() or not (self.folder / "width").is_file():
-            return
-        width = int((self.folder / "width").read_text())
-        keys = path.read_bytes()
-        count = min(len(keys) // _KEY_BYTES, (self.folder / "vectors.f32").stat().st_size // (4 * width))
-        for row in range(self._read, count):
-            self._rows[keys[row * _KEY_BYTES : (row + 1) * _KEY_BYTES]] = row
-        self._read = count
-        if count:
-            self._table = np.memmap(self.folder / "vectors.f32", np.float32, "r", shape=(count, width))
+        """Read the keys that are new and map the rows; forget all where somebody removed the files."""
+        files = [self.folder / name for name in ("width", "keys.bin", "vectors.f32")]
+        width, keys, count = 0, b"", 0
+        if all(file.is_file() for file in files):
+            width = int(files[0].read_text() or 0)
+            keys = files[1].read_bytes()
+        if width:
+            count = min(len(keys) // _KEY_BYTES, files[2].stat().st_size // (4 * width))
+        if count < self._read:
+            self._rows, self._read, self._table = {}, 0, None
+        if count > self._read:
+            for row in range(self._read, count):
+                self._rows[keys[row * _KEY_BYTES : (row + 1) * _KEY_BYTES]] = row
+            self._read = count
+            self._table = np.memmap(files[2], np.float32, "r", shape=(count, width))
+
+
+def _append_after(path: Path, size: int, content: bytes) -> None:
+    """Write behind the first `size` bytes; what a crash left there goes. On disk when it returns."""
+    with path.open("ab") as file:
+        file.truncate(size)
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _key(text: str) -> bytes:

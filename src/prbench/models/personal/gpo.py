@@ -38,21 +38,22 @@ class GroupPreference(Method):
         self.head = nn.Linear(hidden, 1)
 
     def person(self, person: Person) -> State:
-        """The tokens of the context and which of them are there."""
+        """Which tokens of the context are there, and the context as each layer meets it: once for all candidates."""
         shots = self.chosen(self.drop(person.chosen_BSF)) + self.rejected(self.drop(person.rejected_BSF))
         start = self.start.expand(len(person.posts_BPD), -1, -1)
-        tokens = torch.cat([start, self.post(self.drop(person.posts_BPD)), shots], dim=1)
+        context = torch.cat([start, self.post(self.drop(person.posts_BPD)), shots], dim=1)
         there = torch.cat([torch.ones_like(start[..., 0]), person.posts_mask_BP, person.shots_mask_BS], dim=1)
-        return tokens, there
+        contexts = [context]
+        for layer in self.layers[:-1]:
+            contexts.append(layer(contexts[-1], contexts[-1], there))
+        return there, *contexts
 
     def reward(self, state: State, items_BCF: Tensor) -> Tensor:
         """What the transformer says at each candidate."""
-        context, there = state
+        there, *contexts = state
         asked = self.item(self.drop(items_BCF))
-        for layer in self.layers:
-            # The context is read by itself first: what it says is the same for every candidate.
+        for layer, context in zip(self.layers, contexts, strict=True):
             asked = layer(asked, context, there)
-            context = layer(context, context, there)
         return self.head(asked).squeeze(-1)
 
 

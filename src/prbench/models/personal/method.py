@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from importlib import import_module
+from inspect import signature
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -63,6 +64,7 @@ METHODS: dict[str, str] = {
     "vpl": "prbench.models.personal.vpl:VariationalPreference",
     "pal": "prbench.models.personal.pal:IdealPoint",
     "lore": "prbench.models.personal.lore:RewardBasis",
+    "stances": "prbench.models.personal.stances:Stances",
     "gpo": "prbench.models.personal.gpo:GroupPreference",
 }
 """Methods over vectors, by name; `cross` reads text and has a module of its own."""
@@ -83,6 +85,14 @@ def make(name: str, width: Width, settings: dict[str, Any], seed: int) -> Method
         torch.manual_seed(seed)
         try:
             found: Method = kind(width, **settings)
-        except TypeError as error:
-            raise ConfigError(f"{name} does not take these settings: {settings!r} ({error})") from error
+        except (AssertionError, RuntimeError, TypeError, ValueError) as error:  # what torch raises for widths
+            raise ConfigError(
+                f"{name} does not take the settings {settings!r}: {error}", hint=f"its settings: {_settings(kind)}"
+            ) from error
     return found
+
+
+def _settings(kind: type[Method]) -> str:
+    """The settings of a method with their defaults, for messages."""
+    parameters = signature(kind).parameters.values()
+    return ", ".join(f"{known.name}={known.default}" for known in parameters if known.kind is known.KEYWORD_ONLY)

@@ -13,8 +13,8 @@ from prbench.models.personal.person import Person
 class IdealPoint(Method):
     """r(x, u) = −‖f(x) − a(u)‖² / √M,  a(u) = Σₖ wₖ(u) pₖ,  w = softmax over K prototypes.
 
-    The mixture comes from the posts; labelled pairs move its logits by a few regularised Newton steps, since
-    ‖f(x⁻) − a‖² − ‖f(x⁺) − a‖² is linear in a.
+    The mixture comes from the posts; labelled pairs move it, by a few regularised Newton steps and past the simplex
+    where they must, since ‖f(x⁻) − a‖² − ‖f(x⁺) − a‖² is linear in a and so in w.
 
     Args:
         width: Of posts and items.

@@ -71,18 +71,3 @@ def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
     """
     weight = mask[..., None]
     return (values * weight).sum(1) / weight.sum(1).clamp(min=1)
-
-
-def attention(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-    """Weighted mean of values for each query; zero for a person without any.
-
-    Args:
-        queries: (B, C, K).
-        keys: (B, P, K).
-        values: (B, P, V).
-        mask: (B, P).
-    """
-    logits = queries @ keys.transpose(1, 2) / keys.shape[-1] ** 0.5
-    logits = logits.masked_fill(mask[:, None] == 0, float("-inf"))
-    weights = torch.nan_to_num(logits.softmax(-1))  # nothing to attend to: all weights are 0
-    return weights @ values

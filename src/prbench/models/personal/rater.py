@@ -10,7 +10,7 @@ import torch
 from prbench.config import ModelOptions
 from prbench.errors import ModelError
 from prbench.models.personal import artifact
-from prbench.models.personal.features import Encoder, FeatureStore
+from prbench.models.personal.features import Encoder, FeatureStore, encoder_revision
 from prbench.models.personal.method import Method, State, Width, make
 from prbench.models.personal.person import stack
 from prbench.models.personal.reader import Reader
@@ -19,6 +19,8 @@ from prbench.types import AnswerView, Channel, Judgment, Message, Outcome, Promp
 
 _CHUNK = 256
 """Views whose texts are embedded together."""
+_KEPT = 1024
+"""Users whose state is kept at a time."""
 
 
 class PersonalRater:
@@ -61,6 +63,11 @@ class PersonalRater:
         """Parameters of the method; the encoder's are not counted."""
         return sum(parameter.numel() for parameter in self._method.parameters())
 
+    def prepare(self) -> None:
+        """Load the encoder, so that what the first answer takes is not what loading takes."""
+        encoder = self._reader.encoder
+        getattr(encoder, "encoder", encoder).encode(["width"])  # past the store, which may know the text
+
     def fit_user(self, user: str, judgments: Sequence[Judgment]) -> None:
         """Adapt to all that this user has judged; no judgments forget the user."""
         if judgments and not self._method.reads_user:
@@ -68,7 +75,9 @@ class PersonalRater:
                 f"personal:{self._folder} ({self.record.method}) has one reward for all and cannot adapt to a user",
                 hint="train a method that reads the user, for example `prbench train user-bt`",
             )
-        self._judged[user] = tuple(judgments)
+        self._judged.pop(user, None)
+        if judgments:
+            self._judged[user] = tuple(judgments)
 
     def render(self, view: AnswerView) -> Prompt:
         """Each text as a turn of its own: the model embeds them one by one."""
@@ -106,6 +115,8 @@ class PersonalRater:
         texts = (*(post.text for post in view.posts), *view.plan)
         key = (texts, shots)
         if key not in self._states:
+            while len(self._states) >= _KEPT:
+                del self._states[next(iter(self._states))]
             self._states[key] = self._method.person(stack([self._reader.known(texts, shots)]))
         return self._states[key]
 
@@ -123,19 +134,27 @@ def load(rest: str, options: ModelOptions) -> PersonalRater:
         method.load_state_dict(artifact.read_weights(folder, address))
     except RuntimeError as error:
         raise ModelError(
-            f"{address}: weights do not fit the method {record.method!r}: {str(error).splitlines()[0]}",
+            f"{address}: the weights do not fit the method {record.method!r}: {_first_misfit(error)}",
             hint="train the model again",
         ) from error
     return PersonalRater(folder, record, method, open_encoder(record, folder, options))
 
 
+def _first_misfit(error: RuntimeError) -> str:
+    return next((line.strip() for line in str(error).splitlines()[1:]), str(error))
+
+
 def open_encoder(record: artifact.PersonalRecord, folder: Path, options: ModelOptions) -> Encoder:
-    """The encoder a model was trained with, refused if it is another one by now."""
+    """The encoder a model was trained with, refused if it is another one by now.
+
+    Its vectors must be those of the training, so of the options only what does not change them is passed on.
+    """
     from prbench.models.registry import load_encoder
 
-    address = f"embed:{folder / 'encoder'}" if record.encoder == "encoder" else record.encoder
-    encoder = load_encoder(address, options)
-    found = str(getattr(getattr(encoder, "checkpoint", None), "revision", ""))
+    own = record.encoder.partition("#")[0] == "encoder"
+    address = f"embed:{folder}/{record.encoder}" if own else record.encoder
+    encoder = load_encoder(address, ModelOptions(device=options.device, batch_tokens=options.batch_tokens))
+    found = encoder_revision(encoder)
     if record.encoder_revision and found and found != record.encoder_revision:
         raise ModelError(
             f"personal:{folder}: trained with {record.encoder} at {record.encoder_revision[:12]}, found {found[:12]}",

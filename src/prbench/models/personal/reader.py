@@ -1,6 +1,7 @@
 """From texts to the vectors a method reads: pieces of posts, and items (an answer beside its question)."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -31,7 +32,7 @@ class Reader:
         self._post_window = post_window
         self._answer_window = answer_window
 
-    @property
+    @cached_property
     def width(self) -> Width:
         """How wide pieces and items are; asks the encoder for one vector."""
         wide = int(self.encoder.encode(["width"]).shape[1])

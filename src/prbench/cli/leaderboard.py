@@ -1,0 +1,24 @@
+"""The command `prbench leaderboard`: a static site from a folder of runs."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prbench.cli.app import Format, FormatOption
+
+
+def leaderboard(
+    results: Annotated[Path, typer.Argument(help="A folder of run folders.", metavar="RESULTS")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The site's folder.")],
+    format: FormatOption = Format.table,
+) -> None:
+    """Make a static leaderboard of all runs in a folder that can be computed again; says which cannot, and why."""
+    from prbench.report import render
+    from prbench.report.leaderboard import write_site
+    from prbench.report.leaderboard.tables import leaderboard_tables
+
+    found = write_site(results, out, lambda path: print(f"verifying {path} …", file=sys.stderr))
+    typer.echo(render(leaderboard_tables(found), format.value))
+    print(f"\nsite: {out / 'index.html'}", file=sys.stderr)

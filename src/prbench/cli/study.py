@@ -1,0 +1,88 @@
+"""The commands below `prbench study`: does the benchmark's ranking carry over to downstream use?"""
+
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from prbench.cli.app import Format, FormatOption
+
+study_app = typer.Typer(
+    name="study",
+    help="Does a better score give a better policy?",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
+)
+
+
+@study_app.callback()
+def _root() -> None:
+    """Does a better score give a better policy?"""
+
+
+class ListOptions(TyperCommand):
+    """A command without arguments, whose repeatable options take all words up to the next: `--benchmark runs/*`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Repeat the option before each of its words."""
+        lists = {name for parameter in self.params if getattr(parameter, "multiple", False) for name in parameter.opts}
+        return super().parse_args(ctx, list(spread(args, lists)))
+
+
+def spread(words: Sequence[str], lists: Collection[str]) -> Iterator[str]:
+    """Put the name of a list option before every one of its values.
+
+    Example:
+        >>> list(spread(["--runs", "a", "b", "--seed", "3"], {"--runs"}))
+        ['--runs', 'a', '--runs', 'b', '--seed', '3']
+    """
+    option, filled = None, False
+    for word in words:
+        if word.startswith("-"):
+            option, filled = (word if word in lists else None), False
+        elif option is not None:
+            if filled:
+                yield option
+            filled = True
+        yield word
+
+
+@study_app.command(cls=ListOptions)
+def correlate(
+    benchmark: Annotated[list[Path], typer.Option(help="Runs on one suite, or a folder of them.", metavar="RUNS…")],
+    downstream: Annotated[list[Path], typer.Option(help="study.json files or folders.", metavar="STUDIES…")],
+    baseline: Annotated[
+        list[Path] | None, typer.Option(help="Runs of the same models on rival suites.", metavar="RUNS…")
+    ] = None,
+    context: Annotated[str, typer.Option(help="Of the benchmark, where a study does not say.")] = "profile",
+    baseline_context: Annotated[
+        str | None, typer.Option(help="Of the rivals; default: the benchmark's, else none.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of everything that is drawn.")] = 0,
+    resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples behind each interval.")] = 2000,
+    permutations: Annotated[int, typer.Option(min=100, help="Orders drawn for p, beyond 8 models.")] = 10_000,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Also write the JSON to this file.")] = None,
+    format: FormatOption = Format.table,
+) -> None:
+    """Correlate a benchmark's ranking of reward models with what they did downstream, with its uncertainty."""
+    import json
+    from typing import cast
+
+    from prbench import report
+    from prbench.studies import CorrelateOptions, correlation_tables
+    from prbench.studies import correlate as compute
+
+    options = CorrelateOptions(context, baseline_context, seed, resamples, permutations)
+    found = compute(benchmark, downstream, baseline or (), options)
+    text = json.dumps(found, ensure_ascii=False, indent=2, allow_nan=False)
+    typer.echo(
+        text if format is Format.json else report.render(correlation_tables(found), cast(report.Format, format.value))
+    )
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(text + "\n", encoding="utf-8")
+        print(f"\nwritten: {out}", file=sys.stderr)

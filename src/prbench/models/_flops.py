@@ -1,0 +1,177 @@
+"""How much arithmetic scoring takes, and how much of it this machine could do: useful work only, and measured speed.
+
+Two operations per weight and token, four per layer, width and key that a token really sees, and the head where logits
+are read. Padding and masked-out keys count as nothing, so waste shows as a lower share. A mixture of experts runs a
+part of its weights that differs by token and is not counted at all.
+"""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple, Self
+
+_PEAK_SECONDS = 0.2
+_PEAK_TRIES = 3
+_PEAK_SIZE = {"cpu": 1024}
+_PEAK_SIZE_ELSEWHERE = 4096
+_EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")
+
+
+@dataclass
+class Effort:
+    """What scoring took so far, and what it would have taken without sharing; padding not counted.
+
+    Example:
+        >>> Effort(naive_tokens=30, computed_tokens=10) + Effort(naive_tokens=5, computed_tokens=5, seconds=0.5)
+        Effort(naive_tokens=35, computed_tokens=15, flops=0.0, seconds=0.5)
+    """
+
+    naive_tokens: int = 0
+    computed_tokens: int = 0
+    flops: float = 0.0
+    """Useful operations; 0 where they cannot be counted."""
+    seconds: float = 0.0
+    """Time in the model's passes: no loading, no tokenising."""
+
+    def __add__(self, other: "Effort") -> "Effort":
+        return Effort(
+            self.naive_tokens + other.naive_tokens,
+            self.computed_tokens + other.computed_tokens,
+            self.flops + other.flops,
+            self.seconds + other.seconds,
+        )
+
+    def __sub__(self, other: "Effort") -> "Effort":
+        return self + Effort(-other.naive_tokens, -other.computed_tokens, -other.flops, -other.seconds)
+
+    @property
+    def tokens_per_s(self) -> float | None:
+        """Tokens computed in a second of passes; None before the first."""
+        return self.computed_tokens / self.seconds if self.seconds > 0 else None
+
+    @property
+    def flops_per_s(self) -> float | None:
+        """Useful operations in a second of passes; None where they are not counted."""
+        return self.flops / self.seconds if self.flops and self.seconds > 0 else None
+
+    def share_of(self, peak_flops: float | None) -> float | None:
+        """Which part of the machine's peak was used; None where one of the two is unknown.
+
+        Example:
+            >>> Effort(flops=3e9, seconds=2.0).share_of(2e9)
+            0.75
+        """
+        return self.flops_per_s / peak_flops if self.flops_per_s and peak_flops else None
+
+
+class Accounted(ABC):
+    """A model that knows what its scoring took."""
+
+    @property
+    @abstractmethod
+    def effort(self) -> Effort:
+        """What scoring took so far; asking loads no weights."""
+
+    @property
+    @abstractmethod
+    def peak_flops(self) -> float | None:
+        """Operations per second of a matrix product here, as this model makes it; None before weights are loaded."""
+
+    @property
+    def naive_tokens(self) -> int:
+        """Tokens that a run of every prompt in full would have computed so far, padding not counted."""
+        return self.effort.naive_tokens
+
+    @property
+    def computed_tokens(self) -> int:
+        """Tokens computed so far, padding not counted."""
+        return self.effort.computed_tokens
+
+
+class Arithmetic(NamedTuple):
+    """Operations of one model, by what causes them.
+
+    Example:
+        >>> Arithmetic(per_token=200, per_key=8, per_row=50).flops(tokens=10, keys=55, rows=1)
+        2490
+    """
+
+    per_token: int
+    per_key: int
+    per_row: int
+    """Of the head, at every token whose logits are read."""
+
+    @classmethod
+    def of(cls, model: Any) -> Self | None:
+        """Count a model's weights; None where not every token goes through all of them, or attention has no heads."""
+        config = model.config.get_text_config()
+        experts = any((getattr(config, name, None) or 0) > 1 for name in _EXPERTS)
+        if experts or model.config.is_encoder_decoder or not hasattr(config, "num_attention_heads"):
+            return None
+        body = model.base_model
+        per_key = 4 * config.num_hidden_layers * attention_width(config)
+        return cls(2 * body_weights(body), per_key, 2 * _head_weights(model, body))
+
+    def flops(self, tokens: int, keys: int, rows: int) -> int:
+        """Operations for so many tokens, which see so many keys all together, and rows of logits."""
+        return self.per_token * tokens + self.per_key * keys + self.per_row * rows
+
+
+def causal_keys(start: int, end: int) -> int:
+    """Keys that the tokens of positions `start` to `end` see all together, each its own and all before it.
+
+    Example:
+        >>> causal_keys(0, 3), causal_keys(2, 3)
+        (6, 3)
+    """
+    return (end * (end + 1) - start * (start + 1)) // 2
+
+
+def body_weights(body: Any) -> int:
+    """Weights that every token goes through; tables from which only one row is read are left out."""
+    import torch
+
+    tables = {id(module.weight) for module in body.modules() if isinstance(module, torch.nn.Embedding)}
+    return sum(int(parameter.numel()) for parameter in body.parameters() if id(parameter) not in tables)
+
+
+def _head_weights(model: Any, body: Any) -> int:
+    inside = {id(parameter) for parameter in body.parameters()}
+    if own := sum(int(parameter.numel()) for parameter in model.parameters() if id(parameter) not in inside):
+        return own
+    tied = model.get_output_embeddings()  # the table of embeddings, read the other way round
+    return 0 if tied is None else int(tied.weight.numel())
+
+
+def attention_width(config: Any) -> int:
+    """Numbers in the queries of one token and layer."""
+    heads = getattr(config, "num_attention_heads", 1)
+    each = getattr(config, "head_dim", None) or config.hidden_size // heads
+    return int(heads * each)
+
+
+def matmul_peak(model: Any, clock: Callable[[], float] = time.perf_counter) -> float:
+    """Operations per second of a large matrix product, as the model would make it; measured once per process."""
+    import torch
+
+    return _measured_peak(str(model.dtype).removeprefix("torch."), str(model.device), torch.get_num_threads(), clock)
+
+
+@cache
+def _measured_peak(dtype: str, device: str, threads: int, clock: Callable[[], float]) -> float:
+    import torch
+
+    size = _PEAK_SIZE.get(torch.device(device).type, _PEAK_SIZE_ELSEWHERE)
+    matrix = torch.ones(size, size, dtype=getattr(torch, dtype), device=device)
+    wait = torch.cuda.synchronize if torch.device(device).type == "cuda" else lambda: None
+    times: list[float] = []
+    with torch.inference_mode():
+        while len(times) < _PEAK_TRIES or sum(times) < _PEAK_SECONDS:
+            wait()
+            start = clock()
+            matrix @ matrix
+            wait()
+            times.append(clock() - start)
+    return 2.0 * size**3 / min(times)

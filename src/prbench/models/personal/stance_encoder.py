@@ -1,0 +1,65 @@
+"""`embed:DIR#stances`: an encoder that was tuned by `prbench train encoder`, read through its own head.
+
+A text becomes, for each axis, the probability that it stands at the first pole, then for each axis that it stands at
+the second; what is left to 1 is that it says nothing about the axis. `#stances+vectors` adds its own vector.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from prbench.errors import ModelError
+from prbench.models.personal.features import Encoder, Vectors
+
+HEAD = "stances.safetensors"
+AXES = "stances.json"
+
+
+class StanceEncoder:
+    """Maps texts to stances on named axes.
+
+    Args:
+        encoder: The tuned encoder, whose vectors have length 1.
+        folder: Where its head lies.
+        vectors: Whether the encoder's own vector follows the stances.
+    """
+
+    def __init__(self, encoder: Encoder, folder: Path, *, vectors: bool = False) -> None:
+        from safetensors.numpy import load_file
+
+        if not (folder / HEAD).is_file():
+            raise ModelError(
+                f"embed:{folder}#stances: the folder has no {HEAD}",
+                hint="tune an encoder with `prbench train encoder -o DIR`",
+            )
+        self._encoder = encoder
+        self._vectors = vectors
+        head = load_file(folder / HEAD)
+        self._weight, self._bias = head["weight"], head["bias"]
+        self.poles: dict[str, tuple[str, str]] = {
+            axis: (one, two) for axis, (one, two) in json.loads((folder / AXES).read_text(encoding="utf-8")).items()
+        }
+        """The two poles of each axis, in the order of the values."""
+
+    @property
+    def name(self) -> str:
+        """Which encoder, with its revision."""
+        return f"{self._encoder.name}#stances{'+vectors' if self._vectors else ''}"
+
+    @property
+    def checkpoint(self) -> Any:
+        """The tuned encoder's own."""
+        return self._encoder.checkpoint  # type: ignore[attr-defined]
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """P(first pole) of every axis, then P(second pole) of every axis, one row each."""
+        vectors = self._encoder.encode(texts)
+        logits = (vectors * np.sqrt(vectors.shape[1])) @ self._weight.T + self._bias
+        logits = logits.reshape(len(vectors), len(self.poles), 3)
+        shares = np.exp(logits - logits.max(-1, keepdims=True))
+        shares /= shares.sum(-1, keepdims=True)
+        parts = [shares[..., 0], shares[..., 2], *([vectors] if self._vectors else [])]
+        return np.concatenate(parts, axis=1).astype(np.float32)

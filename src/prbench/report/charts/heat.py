@@ -1,0 +1,56 @@
+"""A table whose cells are tinted by how far they lie from chance: a chart that is its own table."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+
+from prbench.report.shell import templates
+
+_STEPS = (0.02, 0.10, 0.20, 0.30)
+"""Distances from chance at which the tint deepens."""
+
+
+class HeatCell(NamedTuple):
+    """A value, where it leads, and what to say of it."""
+
+    text: str
+    tint: str
+    link: str = ""
+    label: str = ""
+
+
+def heat_class(value: float | None, *, chance: float = 0.5) -> str:
+    """The class of a cell: `heat-low-4` … `heat-mid` … `heat-high-4`.
+
+    Example:
+        >>> heat_class(0.5), heat_class(0.66), heat_class(0.1), heat_class(None)
+        ('heat-mid', 'heat-high-2', 'heat-low-4', 'heat-none')
+    """
+    if value is None:
+        return "heat-none"
+    distance = round(abs(value - chance), 9)
+    step = sum(distance >= edge for edge in _STEPS)
+    return f"heat-{'high' if value > chance else 'low'}-{step}" if step else "heat-mid"
+
+
+def heat_table(
+    title: str, corner: str, columns: Sequence[str], rows: Mapping[str, Sequence[Mapping[str, Any] | HeatCell | None]]
+) -> Markup:
+    """Rows of metrics or ready cells under columns.
+
+    Example:
+        >>> "heat-high-4" in heat_table("T", "domain", ["a"], {"law": [{"value": 0.9, "low": 0.8, "high": 1, "n": 3}]})
+        True
+    """
+    cells = {name: [_cell(item) for item in row] for name, row in rows.items()}
+    template = templates().get_template("heat.html.jinja")
+    written = template.render(title=title, corner=corner, columns=columns, rows=cells)
+    return Markup(written)  # noqa: S704  (rendered with escaping on)
+
+
+def _cell(item: Mapping[str, Any] | HeatCell | None) -> HeatCell:
+    if isinstance(item, HeatCell):
+        return item
+    value = item["value"] if item else None
+    return HeatCell("–" if value is None else f"{100 * value:.0f}", heat_class(value))

@@ -1,0 +1,67 @@
+"""The command that makes a run again, from its configuration: only what differs from the defaults is spelled out."""
+
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+from prbench.config import ModelOptions, RunConfig
+
+_PLAIN = {
+    "--limit": "limit",
+    "--ranker": "ranker",
+    "--planner": "planner",
+    "--repeats": "repeats",
+    "--seed": "seed",
+    "--revision": "revision",
+    "--resamples": "resamples",
+}
+_OPTIONS = {
+    "--template": "template",
+    "--window": "window",
+    "--dtype": "dtype",
+    "--device": "device",
+    "--batch-tokens": "batch_tokens",
+    "--concurrency": "concurrency",
+    "--timeout": "timeout_s",
+    "--retries": "retries",
+    "--temperature": "temperature",
+    "--max-tokens": "max_tokens",
+    "--expect-logit": "expect_logit",
+}
+
+
+def reproduction(config: RunConfig) -> str:
+    """What to type to make this run again.
+
+    Example:
+        >>> config = RunConfig.of(suite="mirror", split="test", model="hf:org/rm", contexts="none,profile", limit=200)
+        >>> reproduction(config)
+        'prbench run --suite mirror --model hf:org/rm --context none,profile --limit 200'
+    """
+    return shlex.join(["prbench", "run", *_arguments(config)])
+
+
+def _arguments(config: RunConfig) -> Iterator[str]:
+    yield from ("--suite", config.suite, "--model", config.model, "--context", ",".join(config.contexts))
+    if config.split != "test":
+        yield from ("--split", config.split or "all")
+    yield from _changed(_PLAIN, config, RunConfig(suite="", model=""))
+    yield from _changed(_OPTIONS, config.options, ModelOptions())
+    if config.options.price is not None:
+        price = config.options.price
+        yield from ("--price", f"{price.per_million_in:g},{price.per_million_out:g}")
+    for tag in config.by:
+        yield from ("--by", tag)
+    for field, column in config.columns.items():
+        yield from ("--column", f"{field}={column}")
+    if config.orders == "first":
+        yield "--one-order"
+    if config.allow_unfit:
+        yield "--allow-unfit"
+
+
+def _changed(flags: dict[str, str], settings: Any, defaults: Any) -> Iterator[str]:
+    for flag, name in flags.items():
+        value = getattr(settings, name)
+        if value != getattr(defaults, name):
+            yield from (flag, str(value))

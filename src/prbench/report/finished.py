@@ -1,0 +1,73 @@
+"""A run that may be passed on: finished, and every number of it follows from its records.
+
+What leaves the house (an export, a leaderboard) starts here, so nothing can leave that `prbench verify` would refuse.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from prbench.errors import RunError
+from prbench.run import Loaded, RunFolder, load_run, verify
+from prbench.run.credits import PairRow
+from prbench.run.store import whole_lines
+from prbench.types import Record
+
+Json = dict[str, Any]
+
+
+class Finished(NamedTuple):
+    """A finished run whose numbers were computed again from its records, and agreed."""
+
+    loaded: Loaded
+    rows: tuple[PairRow, ...]
+    """What is known of each pair."""
+    records: tuple[Record, ...]
+    result: Json
+    """`{"result": …, "baselines": …}`, as in `result.json`."""
+    records_fingerprint: str
+
+
+def open_finished(path: Path | str) -> Finished:
+    """Read a run and verify it.
+
+    Raises:
+        RunError: If it is not a run, not finished, or does not verify.
+    """
+    folder = RunFolder.existing(path)
+    if not (folder.path / "result.json").is_file():
+        raise RunError(
+            f"the run {str(path)!r} is not finished: it has no result.json",
+            hint="the command that started it continues it",
+        )
+    records = tuple(folder.records().values())
+    found = verify(path)
+    if found.mismatches:
+        first = found.mismatches[0]
+        raise RunError(
+            f"{len(found.mismatches):,} of {found.numbers:,} values of {str(path)!r} do not follow from its records, "
+            f"{first.place} first",
+            hint=f"`prbench verify {path}` lists them; the command that made the run computes them anew",
+        )
+    rows = tuple(PairRow.model_validate_json(line) for _, line in whole_lines(folder.path / "pairs.jsonl"))
+    return Finished(load_run(path), rows, records, folder.read_json("result.json"), records_fingerprint(records))
+
+
+def records_fingerprint(records: Iterable[Record]) -> str:
+    """Hash what a model answered, whatever the order of the lines and however long each call took.
+
+    Example:
+        >>> one = Record(pair="1", context="none", order="rated", status="ok", verdict="first")
+        >>> two = Record(pair="2", context="none", order="rated", status="ok", verdict="tie")
+        >>> records_fingerprint([one, two]) == records_fingerprint([two, one]) != records_fingerprint([one])
+        True
+    """
+    lines = sorted(json.dumps(_answer(record), sort_keys=True, ensure_ascii=False) for record in records)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def _answer(record: Record) -> Json:
+    data: Json = record.model_dump(mode="json", exclude={"calls"})
+    return {**data, "calls": [call.key for call in record.calls]}

@@ -1,0 +1,181 @@
+"""From run folders to boards: one for each set of pairs, a section for each context, ranks as groups."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from prbench.errors import ConfigError, PrbenchError
+from prbench.report.finished import open_finished
+from prbench.report.leaderboard.entry import Entry, Named, make_entry, read_names
+from prbench.run import standings
+from prbench.run.compare import made_at
+from prbench.stats import Standing
+from prbench.types import Context
+
+Json = Mapping[str, Any]
+_ORDER = ("profile", "retrieved", "profile+plan", "plan", "none", "other", "opposite", "oracle")
+_ENOUGH = 0.5
+"""A model without a verdict on more than this share of the pairs is listed but not ranked: models are ranked on the
+pairs that all of them judged, and one that answers little would leave too few."""
+
+
+class Line(NamedTuple):
+    """One model in one context."""
+
+    entry: Entry
+    measured: Json
+    standing: Standing | None
+    """None where it is not ranked."""
+    effects: Json
+    """What the user adds, beside the context it is about."""
+
+
+class Section(NamedTuple):
+    """All models in one context of a board, best first."""
+
+    context: str
+    leaks: bool
+    lines: tuple[Line, ...]
+    ranked_on: int
+    """Pairs that all ranked models judged."""
+
+
+class Board(NamedTuple):
+    """All runs on the same pairs."""
+
+    suite: str
+    split: str
+    fingerprint: str
+    counts: Json
+    sections: tuple[Section, ...]
+    baselines: Mapping[str, Json]
+
+    @property
+    def slug(self) -> str:
+        """Of its place on the page."""
+        return f"board-{self.fingerprint[:12]}"
+
+    @property
+    def entries(self) -> list[Entry]:
+        """Its runs, each once."""
+        return list({line.entry.slug: line.entry for section in self.sections for line in section.lines}.values())
+
+
+class LeftOut(NamedTuple):
+    """A folder that is not listed, and why."""
+
+    path: Path
+    reason: str
+
+
+class Gathered(NamedTuple):
+    """What a folder of results comes to."""
+
+    boards: tuple[Board, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+def find_runs(folder: Path) -> list[Path]:
+    """All run folders in a folder, itself included; hidden folders are passed over."""
+    if not folder.is_dir():
+        raise ConfigError(f"there is no folder {str(folder)!r}", hint="runs are below runs/ unless -o said otherwise")
+    found = [path.parent for path in folder.rglob("config.toml") if (path.parent / "pairs.jsonl").is_file()]
+    return sorted(path for path in found if not any(part.startswith(".") for part in path.relative_to(folder).parts))
+
+
+def gather(
+    runs: Iterable[Path], names: Mapping[str, Named] | None = None, listener: Callable[[Path], None] | None = None
+) -> Gathered:
+    """Verify runs and sort them into boards.
+
+    Args:
+        runs: Run folders.
+        names: What an address does not tell of a model.
+        listener: Hears of each run before it is verified, which takes seconds.
+    """
+    entries: dict[str, Entry] = {}
+    left_out = []
+    for path in runs:
+        if listener is not None:
+            listener(path)
+        try:
+            entry = make_entry(open_finished(path), names or {})
+        except PrbenchError as error:
+            left_out.append(LeftOut(path, error.message))
+            continue
+        twin = entries.get(entry.digest)
+        if twin is not None:
+            older, entry = sorted((twin, entry), key=lambda one: made_at(one.run.loaded))
+            left_out.append(LeftOut(older.run.loaded.path, f"the same run as {str(entry.run.loaded.path)!r}, older"))
+        entries[entry.digest] = entry
+    return Gathered(_boards(list(entries.values())), tuple(left_out))
+
+
+def gather_folder(folder: Path, listener: Callable[[Path], None] | None = None) -> Gathered:
+    """All runs in a folder, with the names its `models.toml` gives them."""
+    return gather(find_runs(folder), read_names(folder), listener)
+
+
+def _boards(entries: Sequence[Entry]) -> tuple[Board, ...]:
+    groups: dict[tuple[str, str, str], list[Entry]] = {}
+    for entry in entries:
+        dataset = entry.run.loaded.facts.dataset
+        groups.setdefault((dataset.name, entry.result["split"] or "all", dataset.fingerprint), []).append(entry)
+    boards = [_board(*key, group) for key, group in groups.items()]
+    return tuple(sorted(boards, key=lambda board: (board.suite, -board.counts["pairs"], board.fingerprint)))
+
+
+def _board(suite: str, split: str, fingerprint: str, entries: Sequence[Entry]) -> Board:
+    contexts = {name for entry in entries for name in entry.result["contexts"]}
+    sections = tuple(_section(name, entries) for name in sorted(contexts, key=_place))
+    listed = {entry.run.loaded.facts.card.address for entry in entries}
+    blind = {name: found for name, found in entries[0].run.result["baselines"].items() if name not in listed}
+    return Board(suite, split, fingerprint, entries[0].result["suite"]["counts"], sections, blind)
+
+
+def _section(context: str, entries: Sequence[Entry]) -> Section:
+    present = [entry for entry in entries if context in entry.result["contexts"]]
+    ranked = [entry for entry in present if _answers_enough(entry.result["contexts"][context])]
+    places = _places(ranked, context)
+    lines = [
+        Line(
+            entry,
+            entry.result["contexts"][context],
+            places.get(entry.run.loaded.name),
+            entry.result["effects"] if context == _own(entry.result["contexts"]) else {},
+        )
+        for entry in present
+    ]
+    shared = [set(entry.run.loaded.credits[context]) for entry in ranked]
+    common = len(set.intersection(*shared)) if shared else 0
+    return Section(context, Context.parse(context).leaks, tuple(sorted(lines, key=_order)), common)
+
+
+def _own(contexts: Iterable[str]) -> str | None:
+    """The context that a run's effects are about: the user's own profile, else the nearest posts."""
+    names = list(contexts)
+    return "profile" if "profile" in names else next((name for name in names if name.startswith("retrieved")), None)
+
+
+def _answers_enough(measured: Json) -> bool:
+    missing = measured["without_verdict"]["value"]
+    return measured["accuracy"]["value"] is not None and (missing or 0.0) <= _ENOUGH
+
+
+def _places(ranked: Sequence[Entry], context: str) -> dict[str, Standing]:
+    if not ranked:
+        return {}
+    try:
+        return {place.name: place for place in standings([entry.run.loaded for entry in ranked], context)}
+    except PrbenchError:  # no pair that all of them judged: nothing to rank them on
+        return {}
+
+
+def _order(line: Line) -> tuple[float, float, str]:
+    rank = float("inf") if line.standing is None else line.standing.best_rank
+    return (rank, -(line.measured["accuracy"]["value"] or 0.0), line.entry.name)
+
+
+def _place(context: str) -> tuple[int, str]:
+    name = Context.parse(context).name
+    return (_ORDER.index(name) if name in _ORDER else len(_ORDER), context)

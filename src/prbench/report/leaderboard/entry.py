@@ -1,0 +1,109 @@
+"""One run on a leaderboard: who answered, what kind of model it is, and how to make the run again."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from pydantic import ValidationError
+
+from prbench.errors import ConfigError
+from prbench.models import BASELINES
+from prbench.report.command import reproduction
+from prbench.report.finished import Finished
+from prbench.run import RunFolder
+from prbench.types import Frozen
+
+Kind = Literal["rater", "comparer", "baseline", "personal"]
+Weights = Literal["open", "closed", "not known"]
+NAMES = "models.toml"
+
+_OPEN = frozenset({"hf", "lm", "embed", "dpo", "personal", "py"})
+_LOCAL = ("//localhost", "//127.", "//[::1]")
+
+
+class Named(Frozen):
+    """What `models.toml` may say of a model, by its address: what an address cannot tell."""
+
+    name: str | None = None
+    weights: Weights | None = None
+
+
+class Entry(NamedTuple):
+    """A verified run as the site shows it."""
+
+    run: Finished
+    slug: str
+    """Of its folder in the site."""
+    name: str
+    kind: Kind
+    weights: Weights
+    command: str
+    digest: str
+    """Of everything that can change an answer."""
+
+    @property
+    def result(self) -> Mapping[str, Any]:
+        """The model's part of the result."""
+        found: Mapping[str, Any] = self.run.result["result"]
+        return found
+
+
+def read_names(folder: Path) -> dict[str, Named]:
+    """Read `models.toml` of a results folder, where there is one."""
+    path = folder / NAMES
+    if not path.is_file():
+        return {}
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        return {address: Named.model_validate(about) for address, about in data.items()}
+    except (tomllib.TOMLDecodeError, ValidationError) as error:
+        raise ConfigError(
+            f"{path} cannot be read: {error}",
+            hint='a table for each address: ["hf:org/rm"], then name = "…", weights = "open", "closed" or "not known"',
+        ) from error
+
+
+def make_entry(run: Finished, names: Mapping[str, Named]) -> Entry:
+    """Describe a run."""
+    address = run.loaded.facts.card.address
+    known = names.get(address, Named())
+    digest = str(RunFolder(run.loaded.path).read_config().get("digest", ""))
+    return Entry(
+        run=run,
+        slug=f"{_slug(address)}-{digest[:8]}",
+        digest=digest,
+        name=known.name or address,
+        kind=_kind(run),
+        weights=known.weights or weights_of(address),
+        command=reproduction(run.loaded.config),
+    )
+
+
+def weights_of(address: str) -> Weights:
+    """Whether a model can be had, as far as its address tells.
+
+    Example:
+        >>> weights_of("hf:org/rm"), weights_of("chat:m@https://host/v1"), weights_of("chat:m@http://localhost:8000/v1")
+        ('open', 'closed', 'not known')
+    """
+    scheme = address.partition(":")[0]
+    if scheme in _OPEN or address in BASELINES:
+        return "open"
+    if scheme in ("chat", "http") and not any(mark in address for mark in _LOCAL):
+        return "closed"
+    return "not known"
+
+
+def _kind(run: Finished) -> Kind:
+    address = run.loaded.facts.card.address
+    if address in BASELINES:
+        return "baseline"
+    if address.startswith("personal:"):
+        return "personal"
+    return "rater" if all(record.order == "rated" for record in run.records) else "comparer"
+
+
+def _slug(address: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.]+", "-", address).strip("-.")[:60] or "run"

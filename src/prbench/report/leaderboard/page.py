@@ -1,0 +1,112 @@
+"""The leaderboard as one page: plain tables that read without JavaScript, which adds only sorting and filters."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+from prbench._version import __version__
+from prbench.report.leaderboard.boards import Board, LeftOut, Line
+from prbench.report.leaderboard.published import published
+from prbench.report.numbers import Number, count, interval, percent, points
+from prbench.report.shell import asset, masthead, shell, templates
+from prbench.stats import Standing
+
+TITLE = "Leaderboard · prbench"
+_WIDTH = 132
+_HEIGHT = 20
+_NOT_HERE = Number("", None)
+"""An effect compares contexts: it stands beside the user's own profile, and nowhere else."""
+
+
+def leaderboard_page(
+    boards: Sequence[Board], left_out: Sequence[LeftOut] = (), *, files: str | None = "runs", live: bool = False
+) -> str:
+    """The whole page.
+
+    Args:
+        boards: What to show.
+        left_out: What the page says is not there yet; a public site says nothing of it.
+        files: Where the runs' files lie beside the page; None where they do not.
+        live: Whether the page may ask its own server.
+    """
+    links = {f"#{board.slug}": f"{board.suite} · {board.counts['pairs']:,} pairs" for board in boards}
+    body = (
+        templates()
+        .get_template("leaderboard.html.jinja")
+        .render(
+            masthead=masthead("#top", {**links, "#published": "Published"}),
+            boards=boards,
+            left_out=left_out,
+            files=files,
+            published=published(),
+            version=__version__,
+            runs=sum(len(board.entries) for board in boards),
+            choices=_choices(boards),
+            dot=dot,
+            rank=rank,
+            figures=figures,
+            interval=interval,
+            percent=percent,
+            count=count,
+        )
+    )
+    scripts, styles = [asset("page/js/leaderboard.js")], [asset("page/leaderboard.css")]
+    return shell(TITLE, Markup(body), scripts, styles, live=live)  # noqa: S704  (rendered with escaping on)
+
+
+def _choices(boards: Sequence[Board]) -> dict[str, list[str]]:
+    """What can be filtered by, each with the values there are."""
+    lines = [line for board in boards for section in board.sections for line in section.lines]
+    contexts = dict.fromkeys(section.context for board in boards for section in board.sections)
+    return {
+        "suite": sorted({board.suite for board in boards}),
+        "context": list(contexts),
+        "kind": sorted({line.entry.kind for line in lines}),
+        "weights": sorted({line.entry.weights for line in lines}),
+    }
+
+
+def rank(standing: Standing | None) -> str:
+    """A rank, or the range of ranks that the data leave open.
+
+    Example:
+        >>> rank(Standing("a", 0.7, ("a",), 1, 2)), rank(Standing("a", 0.7, ("a",), 1, 1)), rank(None)
+        ('1–2', '1', '–')
+    """
+    if standing is None:
+        return "–"
+    best, worst = standing.best_rank, standing.worst_rank
+    return f"{best}–{worst}" if best < worst else str(best)
+
+
+def figures(line: Line) -> list[dict[str, Any]]:
+    """The cells of a line, after accuracy: text, and what to sort by."""
+    measured = line.measured
+    coverage, couples = measured.get("coverage"), measured.get("couple_coverage")
+    cells = [
+        *((name, points(line.effects.get(name)) if line.effects else _NOT_HERE) for name in ("gain", "specificity")),
+        ("users covered", percent(coverage["covered"]["value"] if coverage else None)),
+        ("couples", percent(couples["value"] if couples else None)),
+        ("no verdict", percent(measured["without_verdict"]["value"])),
+        ("pairs", count(measured["accuracy"]["n"])),
+    ]
+    return [{"label": label, "text": cell, "value": cell.value} for label, cell in cells]
+
+
+def dot(metric: dict[str, Any]) -> Markup:
+    """A share with its interval on a line from 0 to 100 with chance marked: decoration, the numbers stand beside it."""
+    value, low, high = metric["value"], metric["low"], metric["high"]
+    middle = _HEIGHT / 2
+    parts = [
+        f'<line class="grid" x1="0" x2="{_WIDTH}" y1="{middle}" y2="{middle}"/>',
+        f'<line class="chance" x1="{_WIDTH / 2}" x2="{_WIDTH / 2}" y1="1" y2="{_HEIGHT - 1}"/>',
+    ]
+    if value is not None:
+        tone = "below" if high is not None and high < 0.5 else "quiet" if low is None or low <= 0.5 else ""
+        if low is not None and high is not None:
+            ends = f'x1="{_WIDTH * low:.1f}" x2="{_WIDTH * high:.1f}"'
+            parts.append(f'<line class="whisker {tone}" {ends} y1="{middle}" y2="{middle}"/>')
+        parts.append(f'<circle class="mark {tone}" cx="{_WIDTH * value:.1f}" cy="{middle}" r="4"/>')
+    size = f'viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}"'
+    return Markup(f'<svg class="dot" {size} aria-hidden="true">{"".join(parts)}</svg>')  # noqa: S704  (numbers only)

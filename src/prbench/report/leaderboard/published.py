@@ -1,0 +1,31 @@
+"""What others have published, for a table beside ours: read from `published.toml`, which ships with the package."""
+
+import tomllib
+from functools import cache
+from typing import Literal
+
+from prbench.report.shell import asset
+from prbench.types import Frozen, Text
+
+
+class Published(Frozen):
+    """One figure of somebody else's, as printed there."""
+
+    benchmark: Text
+    what: Text
+    figure: Text
+    """In percent, as published; two settings are separated by a slash."""
+    confidence: Literal["primary", "secondary"]
+    source: Text
+    url: Text
+
+
+@cache
+def published() -> tuple[Published, ...]:
+    """All figures, in the order of the file.
+
+    Example:
+        >>> published()[0].figure
+        '75.94'
+    """
+    return tuple(Published.model_validate(row) for row in tomllib.loads(asset("published.toml"))["figure"])

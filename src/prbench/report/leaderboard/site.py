@@ -1,0 +1,108 @@
+"""The leaderboard as a folder: the page, each run's configuration and result, and all rows as JSON.
+
+The site is made whole beside its place and then put there, so a reader never meets half of one; a folder that is not
+a site of ours is left alone.
+"""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from prbench.errors import ConfigError
+from prbench.report.leaderboard.boards import Board, Gathered, Line, gather_folder
+from prbench.report.leaderboard.entry import Entry
+from prbench.report.leaderboard.page import leaderboard_page
+
+INDEX = "index.html"
+ROWS = "leaderboard.json"
+_FILES = ("config.toml", "result.json", "dataset.json")
+
+
+def write_site(results: Path, out: Path, listener: Callable[[Path], None] | None = None) -> Gathered:
+    """Make a site of a folder of runs; returns what was listed and what was not.
+
+    Args:
+        results: A folder of run folders.
+        out: The site's folder; a former site there is replaced.
+        listener: Hears of each run before it is verified.
+    """
+    _refuse_foreign(out)
+    found = gather_folder(results, listener)
+    if not found.boards and not found.left_out:
+        raise ConfigError(f"there is no run in {str(results)!r}", hint="`prbench run … -o FOLDER` makes one")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
+    try:
+        _fill(made, found)
+        _swap(made, out)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+    return found
+
+
+def _refuse_foreign(out: Path) -> None:
+    if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / ROWS).is_file())):
+        raise ConfigError(
+            f"{str(out)!r} is not empty and not a leaderboard: nothing in it was touched",
+            hint="give the site a folder of its own with -o",
+        )
+
+
+def _fill(folder: Path, found: Gathered) -> None:
+    folder.chmod(0o755)
+    entries = [entry for board in found.boards for entry in board.entries]
+    for entry in entries:
+        _copy(entry, folder / "runs" / entry.slug)
+    rows = [row for board in found.boards for row in _rows(board)]
+    text = json.dumps(rows, ensure_ascii=False, indent=1, allow_nan=False)
+    (folder / ROWS).write_text(text + "\n", encoding="utf-8")
+    (folder / INDEX).write_text(leaderboard_page(found.boards), encoding="utf-8")
+
+
+def _copy(entry: Entry, folder: Path) -> None:
+    folder.mkdir(parents=True)
+    for name in _FILES:
+        shutil.copyfile(entry.run.loaded.path / name, folder / name)
+
+
+def _swap(made: Path, out: Path) -> None:
+    """Put the new site in its place; the former one goes only when the new one is there."""
+    if not out.exists():
+        made.replace(out)
+        return
+    former = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
+    out.replace(former)
+    made.replace(out)
+    shutil.rmtree(former)
+
+
+def _rows(board: Board) -> list[dict[str, Any]]:
+    return [_row(board, section.context, section.leaks, line) for section in board.sections for line in section.lines]
+
+
+def _row(board: Board, context: str, leaks: bool, line: Line) -> dict[str, Any]:
+    entry, standing = line.entry, line.standing
+    return {
+        "suite": board.suite,
+        "split": board.split,
+        "suite_fingerprint": board.fingerprint,
+        "context": context,
+        "leaks": leaks,
+        "model": entry.result["model"]["address"],
+        "name": entry.name,
+        "revision": entry.result["model"]["revision"],
+        "kind": entry.kind,
+        "weights": entry.weights,
+        "accuracy": line.measured["accuracy"],
+        "best_rank": standing.best_rank if standing else None,
+        "worst_rank": standing.worst_rank if standing else None,
+        "group": "".join(standing.letters) if standing else None,
+        "effects": dict(line.effects),
+        "records_fingerprint": entry.run.records_fingerprint,
+        "command": entry.command,
+        "config": f"runs/{entry.slug}/config.toml",
+        "finished": entry.result["timing"]["finished"],
+    }

@@ -1,0 +1,172 @@
+"""What a report is made of: runs of several models on the same pairs, read once, with all their records.
+
+Runs on different suites do not stand on one page: a pair that two runs know under one id must be the same pair.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from prbench.config import RunConfig
+from prbench.errors import ConfigError, RunError
+from prbench.report.finished import records_fingerprint
+from prbench.run import RunFolder, headline, recompute
+from prbench.run.credits import Credit, Credits, PairRow, credits_by_context
+from prbench.run.execute import read_settings
+from prbench.run.result import BaselineScore, RunFacts
+from prbench.run.store import whole_lines
+from prbench.types import Context, Record
+
+Json = Mapping[str, Any]
+_ORDER = ("none", "profile", "retrieved", "plan", "profile+plan", "other", "opposite", "oracle")
+
+
+class Entry(NamedTuple):
+    """One model's run."""
+
+    label: str
+    """The model's address; with the folder's name where two runs share it."""
+    path: Path
+    config: RunConfig
+    facts: RunFacts
+    result: Json
+    """The part `result` of `result.json`."""
+    baselines: Json
+    rows: Mapping[str, PairRow]
+    records: Mapping[str, Mapping[str, tuple[Record, ...]]]
+    """By context and pair, in order of repeat and order."""
+    credits: Mapping[str, Credits]
+    fingerprint: str
+    """Of the records."""
+    finished: bool
+
+    @property
+    def headline(self) -> str | None:
+        """The context that this model is judged by: the user's own profile where it reads it."""
+        found = headline(self.result)
+        return found[0] if found else None
+
+
+class Evidence(NamedTuple):
+    """All runs of a report, and every pair that one of them knows."""
+
+    entries: tuple[Entry, ...]
+    rows: tuple[PairRow, ...]
+    baseline_credits: Mapping[str, Credits]
+    """Of the widest run's baselines, by name."""
+
+    @property
+    def contexts(self) -> tuple[str, ...]:
+        """Every context of any run, in the order in which they are told: nobody, own, others, rubric."""
+        names = {name for entry in self.entries for name in entry.facts.contexts}
+        return tuple(sorted(names, key=context_order))
+
+    @property
+    def widest(self) -> Entry:
+        """The run with the most pairs; its baselines stand for all."""
+        return _widest(self.entries)
+
+    @property
+    def same_pairs(self) -> bool:
+        """Whether all runs are on exactly the same pairs."""
+        return all(len(entry.rows) == len(self.rows) for entry in self.entries)
+
+
+def context_order(name: str) -> tuple[int, int]:
+    """Where a context stands in every chart and table.
+
+    Example:
+        >>> sorted(["oracle", "other", "retrieved@5", "profile", "none"], key=context_order)
+        ['none', 'profile', 'retrieved@5', 'other', 'oracle']
+    """
+    context = Context.parse(name)
+    return (_ORDER.index(context.name), context.k or 0)
+
+
+def read_runs(paths: Sequence[Path]) -> Evidence:
+    """Read runs for one report.
+
+    Raises:
+        RunError: If one is no run, or two runs know different pairs under one id.
+    """
+    if not paths:
+        raise ConfigError("a report needs at least one run", hint="prbench report RUN… -o report.html")
+    entries = _labelled([_read(path) for path in paths])
+    return Evidence(entries, tuple(_all_rows(entries)), _baseline_credits(_widest(entries)))
+
+
+def _read(path: Path) -> Entry:
+    folder = RunFolder.existing(path)
+    facts = RunFacts.model_validate(folder.read_json("run.json"))
+    rows = [PairRow.model_validate_json(line) for _, line in whole_lines(folder.path / "pairs.jsonl")]
+    records = folder.records()
+    finished = (folder.path / "result.json").is_file()
+    result = folder.read_json("result.json") if finished else recompute(folder, records.values())
+    return Entry(
+        label=facts.card.address,
+        path=folder.path,
+        config=read_settings(folder),
+        facts=facts,
+        result=result["result"],
+        baselines=result["baselines"],
+        rows={row.id: row for row in rows},
+        records=_sorted_out(records.values()),
+        credits=credits_by_context(rows, records.values(), facts.contexts, facts.expected),
+        fingerprint=records_fingerprint(records.values()),
+        finished=finished,
+    )
+
+
+def _sorted_out(records: Iterable[Record]) -> dict[str, dict[str, tuple[Record, ...]]]:
+    found: dict[str, dict[str, list[Record]]] = {}
+    for record in records:
+        found.setdefault(record.context, {}).setdefault(record.pair, []).append(record)
+    return {
+        context: {pair: tuple(sorted(group, key=lambda r: (r.repeat, r.order))) for pair, group in by_pair.items()}
+        for context, by_pair in found.items()
+    }
+
+
+def _widest(entries: Sequence[Entry]) -> Entry:
+    return max(entries, key=lambda entry: len(entry.rows))
+
+
+def _baseline_credits(entry: Entry) -> dict[str, Credits]:
+    records: dict[str, list[Record]] = {}
+    for _, line in whole_lines(entry.path / "baselines.jsonl"):
+        score = BaselineScore.model_validate_json(line)
+        records.setdefault(score.baseline, []).append(score.record())
+    rows = list(entry.rows.values())
+    return {name: credits_by_context(rows, found, ["none"], 1)["none"] for name, found in records.items()}
+
+
+def _labelled(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    labels = [entry.label for entry in entries]
+    named = [
+        entry if labels.count(entry.label) == 1 else entry._replace(label=f"{entry.label} · {entry.path.name}")
+        for entry in entries
+    ]
+    repeated = [entry for entry in named if [other.label for other in named].count(entry.label) > 1]
+    return tuple(
+        entry if entry not in repeated else entry._replace(label=f"{entry.facts.card.address} · {entry.path}")
+        for entry in named
+    )
+
+
+def _all_rows(entries: Sequence[Entry]) -> list[PairRow]:
+    known: dict[str, tuple[PairRow, Entry]] = {}
+    for entry in sorted(entries, key=lambda entry: -len(entry.rows)):
+        for row in entry.rows.values():
+            first, owner = known.setdefault(row.id, (row, entry))
+            if first.content != row.content:
+                raise RunError(
+                    f"{str(owner.path)!r} and {str(entry.path)!r} are not on the same suite: "
+                    f"pair {row.id!r} is not the same pair in both",
+                    hint="make one report for each suite",
+                )
+    return [row for row, _ in known.values()]
+
+
+def credit_by_pair(credits: Credits) -> dict[str, Credit]:
+    """The credits of a context by the pair's id."""
+    return {credit.row.id: credit for credit in credits.rows}

@@ -1,0 +1,154 @@
+"""The ranking: every model in the context it is judged by, baselines above, in groups that the data can tell apart."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+
+from prbench import stats
+from prbench.report.charts import interval_mark, interval_scale
+from prbench.report.numbers import interval, percent
+from prbench.report.page.evidence import Entry, Evidence, credit_by_pair
+from prbench.report.page.section import Section, context_label, context_words, fill
+from prbench.run.credits import Credits
+from prbench.run.measure import clusters_of
+from prbench.stats import Standing
+from prbench.types import Context
+
+Json = Mapping[str, Any]
+
+
+class Line(NamedTuple):
+    """One line of a ranking."""
+
+    label: str
+    context: str
+    scored: Json
+    """What the result says of this model in this context."""
+    credits: Credits
+    baseline: bool = False
+
+    @property
+    def value(self) -> float:
+        """Its accuracy, for sorting; below all others where there is none."""
+        value = self.scored["accuracy"]["value"]
+        return -1.0 if value is None else float(value)
+
+
+class Ranked(NamedTuple):
+    """A line as it is shown."""
+
+    rank: str
+    label: str
+    context: str
+    leaks: bool
+    baseline: bool
+    accuracy: str
+    mark: Markup
+    letters: str
+    covered: str
+    couples: str
+    missing: str
+    pairs: str
+
+
+def ranking_section(evidence: Evidence) -> Section:
+    """The ranking by headline context, and folded below it one for each context."""
+    lines = [line for entry in evidence.entries if (line := _line(entry, entry.headline))]
+    tables = [_table("Models by accuracy", [*_baselines(evidence), *lines])]
+    folded = []
+    for context in evidence.contexts:
+        alike = [line for entry in evidence.entries if (line := _line(entry, context))]
+        title = f"Under {context_label(context)}: {context_words(context)}"
+        folded.append(_table(title, [*(_baselines(evidence) if context == "none" else []), *alike]))
+    body = fill("ranking.html.jinja", tables=tables, folded=folded, scale=interval_scale(), notes=_notes(evidence))
+    lead = (
+        "How often a model prefers the answer that this user wants, each judged in the context that shows it the "
+        "user's own posts where it can read them. The dashed line is chance."
+    )
+    return Section("ranking", "Ranking", lead, body, "Ranking")
+
+
+def ranked_lines(lines: Sequence[Line]) -> list[Ranked]:
+    """Baselines first, then models from best to worst, with group letters and the ranks that the data leave open."""
+    places = _standings(lines)
+    ordered = sorted(lines, key=lambda line: (not line.baseline, -line.value, line.label))
+    return [_ranked(line, places.get(_name(line))) for line in ordered]
+
+
+def _table(title: str, lines: Sequence[Line]) -> Json:
+    judged = [set(credit_by_pair(line.credits)) for line in lines]
+    common = len(set.intersection(*judged)) if judged else 0
+    return {"title": title, "lines": ranked_lines(lines), "common": common}
+
+
+def _line(entry: Entry, context: str | None) -> Line | None:
+    if context is None or context not in entry.credits:
+        return None
+    return Line(entry.label, context, entry.result["contexts"][context], entry.credits[context])
+
+
+def _baselines(evidence: Evidence) -> list[Line]:
+    entry = evidence.widest
+    models = {other.facts.card.address for other in evidence.entries}
+    return [
+        Line(name, "none", entry.baselines[name], credits, baseline=True)
+        for name, credits in evidence.baseline_credits.items()
+        if name not in models
+    ]
+
+
+def _standings(lines: Sequence[Line]) -> dict[str, Standing]:
+    judged = {_name(line): credit_by_pair(line.credits) for line in lines if line.credits.rows}
+    common = sorted(set.intersection(*map(set, judged.values()))) if len(judged) > 1 else []
+    if not common:
+        return {}
+    some = next(iter(judged.values()))
+    credits = {name: [found[pair].credit for pair in common] for name, found in judged.items()}
+    clusters = clusters_of([some[pair] for pair in common])
+    return {place.name: place for place in stats.significance_groups(credits, clusters)}
+
+
+def _name(line: Line) -> str:
+    return f"baseline\0{line.label}" if line.baseline else line.label
+
+
+def _ranked(line: Line, place: Standing | None) -> Ranked:
+    scored = line.scored
+    coverage, couples = scored.get("coverage"), scored.get("couple_coverage")
+    missing = scored.get("without_verdict")
+    return Ranked(
+        rank=_ranks(place),
+        label=line.label,
+        context=context_label(line.context),
+        leaks=Context.parse(line.context).leaks,
+        baseline=line.baseline,
+        accuracy=interval(scored["accuracy"]),
+        mark=interval_mark(scored["accuracy"], quiet=line.baseline),
+        letters="".join(place.letters) if place else "",
+        covered=percent(coverage["covered"]["value"]) if coverage else "–",
+        couples=percent(couples["value"]) if couples else "–",
+        missing=percent(missing["value"]) if missing else "–",
+        pairs=f"{scored['accuracy']['n']:,}",
+    )
+
+
+def _ranks(place: Standing | None) -> str:
+    if place is None:
+        return ""
+    return str(place.best_rank) if place.best_rank == place.worst_rank else f"{place.best_rank}–{place.worst_rank}"
+
+
+def _notes(evidence: Evidence) -> list[str]:
+    notes = [
+        "In percent, with 95 % intervals clustered by user and question; ties count ½. Lines that share a letter "
+        "cannot be told apart (paired tests, Holm-corrected); the rank is the range left open.",
+        "Users covered: better than a coin for so many users, each tested. Couples: both of two opposite users above "
+        "½; whoever ignores the user gets 0.",
+    ]
+    if not evidence.same_pairs:
+        notes.append(
+            "The runs are not on the same pairs: each accuracy is over the run's own pairs, letters and ranks are over "
+            "the pairs that all lines of a table have judged."
+        )
+    return notes

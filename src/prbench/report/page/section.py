@@ -1,0 +1,57 @@
+"""A section of a page, and the words for contexts that all sections share."""
+
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from prbench.report.shell import templates
+from prbench.types import Context
+
+_WORDS = {
+    "none": "no posts",
+    "profile": "the user's own posts",
+    "other": "another user's posts",
+    "opposite": "the opposite user's posts",
+    "plan": "aspects inferred from the posts",
+    "profile+plan": "own posts and inferred aspects",
+    "oracle": "the true rubric",
+}
+
+
+class Section(NamedTuple):
+    """One part of a report. A study that wants to be seen hands one of these to `report_page`."""
+
+    id: str
+    """Also its anchor."""
+    title: str
+    lead: str
+    """What to look for, in a sentence or two."""
+    body: Markup
+    nav: str = ""
+    """Its name in the bar on top; empty keeps it out."""
+
+
+def context_words(name: str) -> str:
+    """What a model is shown in a context, in words.
+
+    Example:
+        >>> print(context_words("retrieved@5"))
+        the 5 own posts nearest to the question
+    """
+    context = Context.parse(name)
+    return _WORDS.get(context.name) or f"the {context.k} own posts nearest to the question"
+
+
+def context_label(name: str) -> str:
+    """A context's name, marked where it shows the standard itself.
+
+    Example:
+        >>> context_label("oracle")
+        'oracle (leaks)'
+    """
+    return f"{name} (leaks)" if Context.parse(name).leaks else name
+
+
+def fill(template: str, **values: object) -> Markup:
+    """A template of this room, filled in; whatever is not markup already is escaped."""
+    return Markup(templates().get_template(template).render(**values))  # noqa: S704  (rendered with escaping on)

@@ -1,0 +1,142 @@
+"""What the user has to do with it: accuracy from context to context, over users, over groups, on mirrored answers."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+from prbench.report.charts import (
+    ContextPoint,
+    figure,
+    html_table,
+    interval_mark,
+    slope,
+    small_multiples,
+    user_histogram,
+)
+from prbench.report.numbers import interval, points
+from prbench.report.page.evidence import Entry, Evidence
+from prbench.report.page.section import Section, context_label, fill
+from prbench.report.table import Table
+from prbench.types import Context
+
+Json = Mapping[str, Any]
+_EFFECTS = (("gain", "none"), ("specificity", "other"), ("reversal", "opposite"))
+_NO_CATEGORY = "(none)"
+
+
+def context_section(evidence: Evidence) -> Section | None:
+    """Accuracy per context as lines: a model that uses the user rises with the own posts and falls with others'."""
+    if len(evidence.contexts) < 2:
+        return None
+    lines = {entry.label: _points(entry, evidence.contexts) for entry in evidence.entries}
+    drawings = [
+        slope(label, line, [other for name, other in lines.items() if name != label]) for label, line in lines.items()
+    ]
+    rows = [[label, *(interval(point.accuracy) for point in line)] for label, line in lines.items()]
+    table = Table("Accuracy by context, in percent", ["model", *map(context_label, evidence.contexts)], rows)
+    caption = (
+        "Percent of pairs right; whiskers are 95 % intervals, the dashed line is chance, the other models stand behind "
+        "in grey. own: the user's own posts; other: another user's; opposite: of the user who wants the opposite; "
+        "rubric*: the true standard, which leaks the answer and shows only how much could be gained."
+    )
+    body = figure(small_multiples(drawings), table, caption) + _effects(evidence)
+    lead = (
+        "The same pairs, shown with nobody's posts, the user's own, somebody else's and the true rubric. A model "
+        "that knows this user rises from none to own and falls back with other; one that only likes good answers "
+        "stays flat."
+    )
+    return Section("contexts", "Does it use the user?", lead, body, "Contexts")
+
+
+def _points(entry: Entry, contexts: Sequence[str]) -> list[ContextPoint]:
+    found = entry.result["contexts"]
+    return [
+        ContextPoint(name, found[name]["accuracy"] if name in found else None, Context.parse(name).leaks)
+        for name in contexts
+    ]
+
+
+def _effects(evidence: Evidence) -> Markup:
+    """What the own posts add, against nobody's, another's and the opposite user's."""
+    rows = []
+    for entry in evidence.entries:
+        effects = entry.result["effects"]
+        if effects:
+            headroom = effects.get("headroom_closed")
+            rows.append([entry.label, *(points(effects.get(name)) for name, _ in _EFFECTS), interval(headroom)])
+    if not rows:
+        return Markup("")
+    names = [f"{name} (own − {control})" for name, control in _EFFECTS]
+    notes = [
+        "In percentage points; headroom closed is gain ÷ (oracle − none) in percent and leans on the leaking context."
+    ]
+    return html_table(Table("What the user's posts add", ["model", *names, "headroom closed"], rows, notes))
+
+
+def users_section(evidence: Evidence) -> Section | None:
+    """The spread over users."""
+    judged = [(entry, context) for entry in evidence.entries if (context := entry.headline)]
+    coverage = {
+        entry.label: found for entry, context in judged if (found := entry.result["contexts"][context].get("coverage"))
+    }
+    if not coverage:
+        return None
+    drawings = [
+        user_histogram(label, [user["mean"] for user in found["users"].values()]) for label, found in coverage.items()
+    ]
+    summary = ("mean_of_users", "worst_decile", "above_half", "covered")
+    rows = [
+        [label, *(interval(found[key]) for key in summary), f"{len(found['users']):,}", f"{found['not_testable']:,}"]
+        for label, found in coverage.items()
+    ]
+    columns = ["model", "mean of users", "worst decile", "users above ½", "users covered", "users", "not testable"]
+    caption = (
+        "Users by their accuracy, in steps of five points; outlined in rust: the tenth of users for whom the model "
+        "does worst. The dashed line is chance."
+    )
+    body = figure(small_multiples(drawings), Table("Spread over users, in percent", columns, rows), caption)
+    lead = "A mean can hide whom a model fails. Each model in its headline context, user by user."
+    return Section("users", "Who is served, who is not", lead, body + _worst_users(coverage), "Users")
+
+
+def _worst_users(coverage: Mapping[str, Json], most: int = 5) -> Markup:
+    rows = []
+    for label, found in coverage.items():
+        worst = sorted(found["users"].items(), key=lambda item: (item[1]["mean"], item[0]))[:most]
+        rows.append([label, " · ".join(f"{user} {100 * score['mean']:.0f} ({score['n']:,})" for user, score in worst)])
+    notes = ["Accuracy in percent, pairs in brackets."]
+    table = Table(f"The {most} users each model serves worst", ["model", "users"], rows, notes, first_numeric=9)
+    return fill("folded.html.jinja", summary=table.title, body=html_table(table))
+
+
+def mirror_section(evidence: Evidence) -> Section | None:
+    """Both halves of a mirrored couple right on the same two answers."""
+    rows, everything = [], []
+    for entry in evidence.entries:
+        for name in sorted(entry.facts.contexts, key=evidence.contexts.index):
+            found = entry.result["contexts"][name]
+            if metric := found.get("mirror_consistency"):
+                label, couples = context_label(name), interval(found.get("couple_coverage"))
+                everything.append([entry.label, label, interval(metric), couples])
+                if name == entry.headline:
+                    mark = interval_mark(metric, reference=None)
+                    rows.append([entry.label, label, interval(metric), mark, couples])
+    if not rows:
+        return None
+    title, columns = (
+        "Mirror consistency, in percent",
+        ["model", "context", "both right [95 %]", "couples covered [95 %]"],
+    )
+    drawn = [*columns[:3], "", columns[3]]
+    body = fill("marked.html.jinja", title=title, columns=drawn, rows=rows, number=2)
+    body += fill(
+        "folded.html.jinja",
+        summary="In every context",
+        body=html_table(Table(title, columns, everything, first_numeric=2)),
+    )
+    lead = (
+        "Two users, the same two answers, opposite wishes: consistent is who is right for both. Whoever does not look "
+        "at the user prefers the same answer twice and scores 0."
+    )
+    return Section("mirror", "Mirror consistency", lead, body, "Mirror")

@@ -1,0 +1,153 @@
+"""Who asks: this process itself, several processes on this machine, or actors of a Ray cluster.
+
+An Asker takes calls by key and yields their outcomes as they come; what is cached, kept, recorded and spent is the
+Engine's business alone. So whoever asks, a run has one writer, one store and the same keys.
+"""
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
+from typing import Any, NamedTuple, Protocol, cast
+
+from prbench.contexts import is_rater
+from prbench.models import Comparer, Model, Rater
+from prbench.models._flops import Effort
+from prbench.run.shards import View
+from prbench.types import Outcome
+
+CHUNK = 2048
+"""Calls handed to a model at once: enough to sort by length, little enough to hold in memory."""
+
+
+class Asker(Protocol):
+    """Gets calls answered."""
+
+    @property
+    def effort(self) -> Effort:
+        """What scoring took so far, all workers together; nothing where nobody counts."""
+        ...
+
+    @property
+    def peak_flops(self) -> float | None:
+        """Operations per second that the machine could make for one worker, where that is known."""
+        ...
+
+    @property
+    def naive_tokens(self) -> int:
+        """Tokens that a run of every prompt in full would have computed so far."""
+        ...
+
+    @property
+    def computed_tokens(self) -> int:
+        """Tokens computed so far."""
+        ...
+
+    @property
+    def note(self) -> str | None:
+        """What a user should know about how the model was run."""
+        ...
+
+    def ask(self, calls: Mapping[str, View]) -> Generator[tuple[str, Outcome]]:
+        """Yield `(key, outcome)` in any order, each key at most once. Closing the iterator stops all work."""
+        ...
+
+
+class InProcess:
+    """Asks the model here."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._before = effort_of(model) + Effort()  # of earlier runs with the same model; a copy, for it goes on
+
+    @property
+    def effort(self) -> Effort:
+        """As the model counts it, since this run began."""
+        return effort_of(self._model) - self._before
+
+    @property
+    def peak_flops(self) -> float | None:
+        """As the model measures it."""
+        return getattr(self._model, "peak_flops", None)
+
+    @property
+    def naive_tokens(self) -> int:
+        """As the model counts them."""
+        return self.effort.naive_tokens
+
+    @property
+    def computed_tokens(self) -> int:
+        """As the model counts them."""
+        return self.effort.computed_tokens
+
+    @property
+    def note(self) -> str | None:
+        """The model's own."""
+        return getattr(self._model, "note", None)
+
+    def ask(self, calls: Mapping[str, View]) -> Generator[tuple[str, Outcome]]:
+        """Hand the calls to the model, a few thousand at a time."""
+        keys = list(calls)
+        if keys and hasattr(self._model, "prepare"):
+            self._model.prepare()
+        for start in range(0, len(keys), CHUNK):
+            chunk = keys[start : start + CHUNK]
+            with closing(reply(self._model, [calls[key] for key in chunk])) as replies:
+                for index, outcome in replies:
+                    yield chunk[index], outcome
+
+
+def reply(model: Model, views: Sequence[Any]) -> Generator[tuple[int, Outcome]]:
+    """What a model says to views of its own kind; closing it cancels what is under way."""
+    yield from cast(Rater, model).rate(views) if is_rater(model) else cast(Comparer, model).compare(views)
+
+
+def effort_of(model: Model) -> Effort:
+    """What a model's scoring took so far; some count tokens only, some nothing."""
+    if (effort := getattr(model, "effort", None)) is not None:
+        return cast(Effort, effort)
+    naive, computed = (getattr(model, name, None) or 0 for name in ("naive_tokens", "computed_tokens"))
+    return Effort(naive_tokens=naive, computed_tokens=computed)
+
+
+class Tally(NamedTuple):
+    """What a worker's scoring took since it last said so."""
+
+    effort: Effort | None = None
+    peak_flops: float | None = None
+    note: str | None = None
+
+
+class Tallies:
+    """Sums what all workers did, also those that died later."""
+
+    def __init__(self) -> None:
+        self.effort = Effort()
+        """Of all workers; seconds too, so that its rate is that of one worker."""
+        self.peak_flops: float | None = None
+        self.replaced = 0
+        """Workers that died and were replaced."""
+        self._notes: dict[str, None] = {}
+
+    def add(self, tally: Tally) -> None:
+        """Count what one worker did."""
+        if tally.effort is not None:
+            self.effort += tally.effort
+        if tally.peak_flops is not None:
+            self.peak_flops = max(tally.peak_flops, self.peak_flops or 0.0)
+        if tally.note:
+            self._notes[tally.note] = None
+
+    @property
+    def naive_tokens(self) -> int:
+        """Tokens that a run of every prompt in full would have computed so far."""
+        return self.effort.naive_tokens
+
+    @property
+    def computed_tokens(self) -> int:
+        """Tokens computed so far."""
+        return self.effort.computed_tokens
+
+    @property
+    def note(self) -> str | None:
+        """What the workers had to say, each thing once."""
+        died = [f"{self.replaced} worker process(es) died; their open calls were asked again"] if self.replaced else []
+        return "; ".join([*self._notes, *died]) or None

@@ -1,0 +1,124 @@
+"""How many hands: calls are asked here, by worker processes, or on a Ray cluster. Changes no answer and no key."""
+
+import os
+from typing import Any, Literal
+
+from prbench.config import ModelOptions
+from prbench.errors import ConfigError, MissingExtraError, did_you_mean
+from prbench.models import Model
+from prbench.run.asking import Asker, InProcess
+from prbench.run.replay import Replay
+from prbench.types import Frozen
+
+EngineName = Literal["local", "ray"]
+AUTO = "auto"
+_REMOTE = ("chat", "http")
+"""Models that answer elsewhere: more processes here would only send more requests."""
+_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
+
+
+class Staff(Frozen):
+    """Who asks."""
+
+    engine: EngineName = "local"
+    workers: int | None = 1
+    """How many hold a copy of the model; None for as many as cores and memory allow."""
+
+    @classmethod
+    def of(cls, engine: str = "local", workers: int | str | None = None) -> "Staff":
+        """Read what a user typed; without a number there is one worker, and on Ray as many as fit.
+
+        Example:
+            >>> Staff.of(workers="4").workers, Staff.of().workers, Staff.of("ray").workers
+            (4, 1, None)
+        """
+        if engine not in ("local", "ray"):
+            raise ConfigError(f"unknown engine {engine!r}", hint=did_you_mean(engine, ["local", "ray"]))
+        if workers is None:
+            return cls(engine=engine, workers=1 if engine == "local" else None)
+        if workers == AUTO:
+            return cls(engine=engine, workers=None)
+        number = int(workers) if str(workers).isdecimal() else 0
+        if number < 1:
+            raise ConfigError(f"workers is {workers!r}", hint="a number from 1 on, or 'auto'")
+        return cls(engine=engine, workers=number)
+
+
+def hire(staff: Staff, model: Model, address: str | None, options: ModelOptions) -> Asker:
+    """Who will ask; starts nothing yet.
+
+    Args:
+        staff: What the user wants.
+        model: The model as it is open here.
+        address: By which workers can open it as well; None where it was handed over as an object.
+        options: With which it was opened.
+    """
+    if staff.engine == "local" and staff.workers == 1:
+        return InProcess(model)
+    address = _shareable(model, address)
+    from prbench.run.desk import Place
+
+    if staff.engine == "ray":
+        return _on_ray(staff, model, address, options)
+    workers = staff.workers or most_workers(cores(), _memory_bytes(), weight_bytes(model, options))
+    if workers == 1:
+        return InProcess(model)
+    from prbench.run.processes import WorkerProcesses
+
+    return WorkerProcesses(Place.here(model, address, options, threads=max(1, cores() // workers)), workers)
+
+
+def most_workers(cores: int, memory_bytes: int | None, weight_bytes: int | None) -> int:
+    """One worker per core, as long as their weights take no more than half of the memory.
+
+    Example:
+        >>> most_workers(8, memory_bytes=16 << 30, weight_bytes=2 << 30), most_workers(8, None, None)
+        (4, 8)
+    """
+    if not memory_bytes or not weight_bytes:
+        return cores
+    return max(1, min(cores, memory_bytes // 2 // weight_bytes))
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def weight_bytes(model: Model, options: ModelOptions) -> int | None:
+    """Size of a model's weights, where it can say so without loading them."""
+    count: Any = getattr(model, "parameter_count", None)
+    return None if count is None else int(count()) * _BYTES[options.dtype]
+
+
+def _memory_bytes() -> int | None:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError):
+        return None
+
+
+def _on_ray(staff: Staff, model: Model, address: str, options: ModelOptions) -> Asker:
+    try:
+        from prbench.run.ray_data import RayData
+    except ImportError as error:
+        raise MissingExtraError("--engine ray", "scale") from error
+    from prbench.run.desk import Place
+
+    return RayData(Place.here(model, address, options, threads=1), staff.workers, weight_bytes(model, options))
+
+
+def _shareable(model: Model, address: str | None) -> str:
+    if isinstance(model, Replay):
+        raise ConfigError(f"{model.card.address}: nothing is asked, so there is nothing to share out")
+    if address is None:
+        raise ConfigError(
+            f"{model.card.address}: a model given as a Python object cannot be sent to other processes",
+            hint="give it by address, for example 'py:my_module:score', or leave out workers and engine",
+        )
+    if address.partition(":")[0] in _REMOTE:
+        raise ConfigError(
+            f"{address} answers elsewhere: more processes here would not make it faster",
+            hint="--concurrency sets how many requests are under way at once",
+        )
+    return address

@@ -1,0 +1,34 @@
+"""SCORECARD: models side by side, on general quality and on the person; and how they grow with what is known of a user.
+
+A row comes from runs like any other, so it can be opened, verified and compared. This room trains nothing and knows no
+method: what a model is, its address says. A model that breaks is a row that says why.
+"""
+
+from prbench.scorecard.card import Scorecard, make_scorecard
+from prbench.scorecard.curves import CurveSheet, make_curves
+from prbench.scorecard.document import document
+from prbench.scorecard.protocol import Division, divide
+from prbench.scorecard.row import Row
+from prbench.scorecard.rule import Rule, Verdict
+from prbench.scorecard.settings import Entry, Settings, entries_of, make_settings, read_settings_file
+from prbench.scorecard.tables import curve_tables, scorecard_tables
+
+__all__ = [
+    "CurveSheet",
+    "Division",
+    "Entry",
+    "Row",
+    "Rule",
+    "Scorecard",
+    "Settings",
+    "Verdict",
+    "curve_tables",
+    "divide",
+    "document",
+    "entries_of",
+    "make_curves",
+    "make_scorecard",
+    "make_settings",
+    "read_settings_file",
+    "scorecard_tables",
+]

@@ -1,0 +1,120 @@
+"""One row of the scorecard: what two runs and a stopwatch say of one model. Every figure has n and an interval."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from prbench.run import Evaluation, load_run, versus
+from prbench.scorecard.latency import Latency
+from prbench.scorecard.rule import Evidence, Rule, Verdict
+from prbench.scorecard.settings import Entry
+from prbench.stats import Estimate
+from prbench.types import Frozen
+
+Json = Mapping[str, Any]
+
+
+class Row(Frozen):
+    """What is known of one model."""
+
+    name: str
+    address: str
+    revision: str = ""
+    shown: str = ""
+    """The context of the personalized figures: the entry's own, or `none` for a model that does not read the user."""
+    leaks: bool = False
+    failed: str = ""
+    """Why there are no figures."""
+    trace: str = ""
+    """Where it failed, if that was not a user's mistake."""
+    generic: Estimate | None = None
+    personalized: Estimate | None = None
+    seen_axes: Estimate | None = None
+    unseen_axes: Estimate | None = None
+    gain: Estimate | None = None
+    specificity: Estimate | None = None
+    coverage: Estimate | None = None
+    """Share of users for whom the model beats a coin, by a test for each."""
+    couple_coverage: Estimate | None = None
+    mirror_consistency: Estimate | None = None
+    silent: Estimate | None = None
+    """Accuracy where another user is shown who has no stance on what decides the pair: ½ is right."""
+    opposite: Estimate | None = None
+    """Accuracy where the couple's other half is shown: 1 − accuracy is right."""
+    without_verdict: Estimate | None = None
+    training_pairs: int | None = None
+    """None for a model that was not trained by `prbench train`."""
+    latency: Latency | None = None
+    verdict: Verdict | None = None
+    misses: tuple[str, ...] = ()
+    """What keeps the verdict from being a better one."""
+    runs: tuple[str, ...] = ()
+    """Folders of the runs behind the figures."""
+
+
+def make_row(entry: Entry, personal: Evaluation, generic: Evaluation | None, latency: Latency | None) -> Row:
+    """Read a row off finished runs."""
+    result = personal.result["result"]
+    contexts: Json = result["contexts"]
+    own = entry.context if entry.context in contexts else "none"
+    found: Json = contexts[own]
+    axes: Json = found["by"].get("unseen", {})
+    training: Json = result["model"]["parameters"].get("training") or {}
+    return Row(
+        name=entry.label,
+        address=entry.address,
+        revision=result["model"]["revision"],
+        shown=own,
+        leaks=found["leaks"],
+        generic=None if generic is None else _estimate(generic.accuracy("none")),
+        personalized=_estimate(found["accuracy"]),
+        seen_axes=_estimate(axes.get("no")),
+        unseen_axes=_estimate(axes.get("yes")),
+        gain=_difference(personal, "gain", own, "none"),
+        specificity=_difference(personal, "specificity", own, "other"),
+        coverage=_estimate(found.get("coverage", {}).get("covered")),
+        couple_coverage=_estimate(found.get("couple_coverage")),
+        mirror_consistency=_estimate(found.get("mirror_consistency")),
+        silent=_estimate(contexts.get("other", {}).get("shown_user", {}).get("silent")),
+        opposite=_estimate(contexts.get("opposite", {}).get("accuracy")),
+        without_verdict=_estimate(found["without_verdict"]),
+        training_pairs=training.get("pairs"),
+        latency=latency,
+        runs=tuple(str(run.folder) for run in (personal, generic) if run is not None and run.folder is not None),
+    )
+
+
+def judged(rows: Sequence[Row], rule: Rule) -> tuple[Row, ...]:
+    """The same rows with their verdicts: the rule compares each with the best generic accuracy among them."""
+    values = [row.generic.value for row in rows if row.generic is not None and row.generic.value is not None]
+    best = max(values, default=None)
+    return tuple(row if row.failed or row.leaks else _judge(row, rule, best) for row in rows)
+
+
+def _judge(row: Row, rule: Rule, best_generic: float | None) -> Row:
+    missing = row.without_verdict.value if row.without_verdict is not None else None
+    evidence = Evidence(
+        personalized=row.personalized,
+        seen_axes=row.seen_axes,
+        specificity=row.specificity,
+        coverage=row.coverage,
+        generic=row.generic,
+        best_generic=best_generic,
+        without_verdict=1.0 if missing is None else missing,
+    )
+    verdict, misses = rule.judge(evidence)
+    return row.model_copy(update={"verdict": verdict, "misses": misses})
+
+
+def _difference(run: Evaluation, effect: str, own: str, control: str) -> Estimate | None:
+    """An effect as the run's own result has it, or computed from its records for a context it has none for."""
+    contexts, effects = run.result["result"]["contexts"], run.result["result"]["effects"]
+    if own == control or control not in contexts or run.folder is None:
+        return None
+    if own == "profile" and effect in effects:
+        return _estimate(effects[effect])
+    loaded = load_run(run.folder)
+    return versus(loaded, loaded, own, context_two=control).comparison.difference
+
+
+def _estimate(metric: Json | None) -> Estimate | None:
+    return None if metric is None else Estimate(**{key: metric[key] for key in ("value", "low", "high", "n")})

@@ -1,0 +1,142 @@
+"""What a scorecard is made of: the models that stand on it, the suites they meet, the rule that judges them."""
+
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError, field_validator
+
+from prbench.config import ModelOptions
+from prbench.errors import AddressError, ConfigError, did_you_mean
+from prbench.models import BASELINES, schemes
+from prbench.scorecard.rule import Rule
+from prbench.types import Context, Frozen
+
+
+class Entry(Frozen):
+    """One model on the scorecard.
+
+    Example:
+        >>> Entry(address="longer").label, Entry(address="lm:smollm2", context="oracle").label
+        ('longer', 'lm:smollm2 · oracle (leaks)')
+    """
+
+    address: str = Field(min_length=1)
+    name: str = ""
+    """What the row is called; default: the address."""
+    context: str = "profile"
+    """How the user is shown to it: `profile`, `retrieved@K`, `plan`, `profile+plan`, or `oracle`, which leaks."""
+    planner: str | None = None
+    """Address of the model that writes plans, for the contexts that need them; default: the model itself."""
+    limit: int | None = Field(default=None, ge=1)
+    """At most so many pairs of each suite, for a slow model; default: the scorecard's own limit."""
+    curves: bool = True
+    """Whether `--curves` measures this model too, on as many pairs as all others."""
+    options: ModelOptions = ModelOptions()
+
+    @field_validator("context")
+    @classmethod
+    def _shows_the_user(cls, name: str) -> str:
+        context = Context.parse(name)
+        if context.name in ("none", "other", "opposite"):
+            raise ValueError("a row shows the user: profile, retrieved@K, plan, profile+plan or oracle")
+        return str(context)
+
+    @property
+    def leaks(self) -> bool:
+        """Whether the model is shown the scoring standard itself."""
+        return Context.parse(self.context).leaks
+
+    @property
+    def label(self) -> str:
+        """What the row is called."""
+        shown = "" if self.context == "profile" else f" · {self.context}" + (" (leaks)" if self.leaks else "")
+        return self.name or f"{self.address}{shown}"
+
+
+class Settings(Frozen):
+    """A scorecard, resolved."""
+
+    models: tuple[Entry, ...] = Field(min_length=1)
+    suite: str = "mirror"
+    split: str = "test"
+    """Part of the suite; `all` for all of it."""
+    generic: str = "generic"
+    """Suite of general quality; `none` leaves the column empty."""
+    generic_split: str = ""
+    """Part of it; default: as of the suite, so that no training has seen its questions either."""
+    limit: int | None = Field(default=None, ge=1)
+    seed: int = 0
+    resamples: int = Field(default=2000, ge=100)
+    latency_pairs: int = Field(default=30, ge=0)
+    """Pairs on which latency is measured; 0 measures none."""
+    baselines: bool = True
+    """Whether the content-blind baselines stand above the models."""
+    rule: Rule = Rule()
+
+    @property
+    def part(self) -> str | None:
+        """Part of the suite as it is loaded; None for all of it."""
+        return None if self.split == "all" else self.split
+
+    @property
+    def generic_part(self) -> str | None:
+        """Part of the generic suite as it is loaded; None for all of it.
+
+        Example:
+            >>> Settings(models=(Entry(address="longer"),), split="validation").generic_part
+            'validation'
+        """
+        wanted = self.generic_split or self.split
+        return None if wanted == "all" else wanted
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """All rows in order: the baselines, then the models."""
+        listed = {entry.address for entry in self.models}
+        blind = [Entry(address=name) for name in BASELINES if self.baselines and name not in listed]
+        return (*blind, *self.models)
+
+
+def make_settings(values: dict[str, Any], place: str = "") -> Settings:
+    """Check what a user wrote, and that somebody answers to every address, before anything is spent.
+
+    Example:
+        >>> make_settings({"models": [{"address": "longr"}]})
+        Traceback (most recent call last):
+        prbench.errors.AddressError: unknown model address 'longr'
+        ...
+    """
+    try:
+        settings = Settings.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "scorecard"
+        raise ConfigError(
+            f"{place + ': ' if place else ''}{where} is {first['input']!r}: {first['msg']}",
+            hint="name at least one model: --model ADDRESS" if first["loc"] == ("models",) else "",
+        ) from error
+    known = schemes()
+    for entry in settings.models:
+        scheme = entry.address.partition(":")[0]
+        if scheme not in known:
+            raise AddressError(f"unknown model address {entry.address!r}", hint=did_you_mean(scheme, known))
+    return settings
+
+
+def read_settings_file(path: Path) -> dict[str, Any]:
+    """The values of a scorecard's TOML file: those of `Settings`, and for each model a table `[[models]]`."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(
+            f"cannot read {str(path)!r}: {error.strerror}", hint="name a TOML file with --from"
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{str(path)!r} is not TOML: {error}") from error
+
+
+def entries_of(addresses: Sequence[str], context: str = "profile") -> list[dict[str, Any]]:
+    """Addresses as they are typed, as the values of entries."""
+    return [{"address": address, "context": context} for address in addresses]

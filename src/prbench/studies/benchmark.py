@@ -1,0 +1,104 @@
+"""Runs of reward models on one suite, read as a benchmark: what each earned on the pairs that all of them judged."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from prbench.errors import ConfigError, RunError, did_you_mean
+from prbench.report.leaderboard import find_runs
+from prbench.run import Loaded, load_run
+from prbench.run.measure import clusters_of
+from prbench.stats.correlation import Items
+
+
+class Benchmark(NamedTuple):
+    """All runs on the same pairs, by model address."""
+
+    suite: str
+    split: str
+    fingerprint: str
+    runs: dict[str, Loaded]
+
+    @property
+    def label(self) -> str:
+        """How it is called in tables."""
+        return f"{self.suite} {self.split}"
+
+
+class Wanted(NamedTuple):
+    """A reward model in a context."""
+
+    address: str
+    context: str
+
+
+class Earned(NamedTuple):
+    """What reward models earned on a benchmark."""
+
+    items: Items
+    contexts: list[str]
+    """What each model was really asked under: `none` where it does not read what was wanted."""
+    left_out: int
+    """Pairs that some of the models have no verdict on."""
+
+
+def gather(paths: Sequence[Path]) -> list[Benchmark]:
+    """Sort runs into benchmarks, in the order of their first run.
+
+    Args:
+        paths: Run folders, or folders that hold some.
+    """
+    found: dict[tuple[str, str, str], Benchmark] = {}
+    for path in dict.fromkeys(folder for given in paths for folder in _run_folders(given)):
+        run = load_run(path)
+        dataset = run.facts.dataset
+        key = (dataset.name, run.config.split or "all", dataset.fingerprint)
+        runs = found.setdefault(key, Benchmark(*key, {})).runs
+        address = run.facts.card.address
+        if address in runs:
+            raise ConfigError(
+                f"{str(path)!r} and {str(runs[address].path)!r} are both runs of {address!r} on {dataset.name!r}",
+                hint="name one of them",
+            )
+        runs[address] = run
+    return list(found.values())
+
+
+def earned(benchmark: Benchmark, models: Sequence[Wanted], *, fallback: bool = False) -> Earned:
+    """The credits of reward models on the pairs that all of them judged.
+
+    Args:
+        benchmark: The runs.
+        models: Which models, in which contexts; several may share an address.
+        fallback: Whether a run without the context may be read under `none`.
+    """
+    contexts = [_context(benchmark.runs[model.address], model.context, fallback) for model in models]
+    credits = [benchmark.runs[model.address].credits[context] for model, context in zip(models, contexts, strict=True)]
+    common = sorted(set.intersection(*map(set, credits)))
+    if not common:
+        raise RunError(
+            f"the runs on {benchmark.label!r} have no pair that all models judged", hint="see `prbench compare`"
+        )
+    scores = np.array([[found[pair].credit for pair in common] for found in credits], dtype=np.float64)
+    clusters = clusters_of([credits[0][pair] for pair in common])
+    return Earned(Items(scores, clusters), contexts, len(set.union(*map(set, credits))) - len(common))
+
+
+def _run_folders(path: Path) -> list[Path]:
+    if (path / "config.toml").is_file():
+        return [path]
+    found = find_runs(path)
+    if not found:
+        raise ConfigError(f"{str(path)!r} holds no run", hint="`prbench run … --out FOLDER` makes one")
+    return found
+
+
+def _context(run: Loaded, wanted: str, fallback: bool) -> str:
+    if wanted in run.credits:
+        return wanted
+    # A model that does not read the profile answers the same with and without it.
+    if "none" in run.credits and (fallback or wanted in run.facts.unsupported):
+        return "none"
+    raise RunError(f"run {run.name!r} has no context {wanted!r}", hint=did_you_mean(wanted, run.credits))

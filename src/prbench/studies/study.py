@@ -1,0 +1,155 @@
+"""What a downstream study leaves behind: `study.json`, one score per reward model and what it is made of.
+
+Refused here: a score that its own items do not give, and everything from which no ranking of reward models may be made
+(a judge at chance, a judge that is itself ranked, best-of-N over the suite's own answers, which *is* the benchmark).
+"""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import FiniteFloat, ValidationError, model_validator
+
+from prbench.errors import StudyError
+from prbench.types import Context, Frozen, Text
+
+FILE = "study.json"
+_SAME = 1e-6  # a score and the mean of its items may differ by rounding in a file
+
+
+class Measured(Frozen):
+    """A number with its interval, as in every result."""
+
+    value: FiniteFloat
+    low: FiniteFloat | None = None
+    high: FiniteFloat | None = None
+    n: int
+
+
+class Judge(Frozen):
+    """Who said what downstream answers are worth."""
+
+    address: Text
+    accuracy: Measured
+    """On the suite's labelled answers."""
+    chance: float = 0.5
+    """What guessing would give."""
+
+    @property
+    def at_chance(self) -> bool:
+        """Whether its accuracy cannot be told from guessing; without an interval nothing can."""
+        return self.accuracy.low is None or self.accuracy.low <= self.chance
+
+
+class Labels(Frozen):
+    """Which items belong together."""
+
+    unit: Text
+    """What is independent of what: the user, or on mirrored suites the couple."""
+    question: Text
+
+
+class Outcome(Frozen):
+    """What came of using one reward model."""
+
+    address: str = ""
+    """Of the reward model; empty where the key in `models` is the address."""
+    context: str = ""
+    """What of the user it was shown; empty where the reader says."""
+    score: Measured
+    """Of what was chosen or trained with it, higher = better."""
+    items: Mapping[str, FiniteFloat] = {}
+    """The score on each item; their mean is `score`."""
+    apart: bool = False
+    """Shown, but no part of any correlation: a rung of a calibration ladder."""
+    details: Mapping[str, Any] = {}
+    """Whatever else the study keeps: curves, seeds."""
+
+    @model_validator(mode="after")
+    def _score_follows_from_items(self) -> Self:
+        if self.context:
+            Context.parse(self.context)
+        if self.items:
+            mean = math.fsum(self.items.values()) / len(self.items)
+            if not abs(mean - self.score.value) <= _SAME * max(1.0, abs(mean)):
+                raise ValueError(f"score {self.score.value} is not the mean of its items, {mean}")
+        return self
+
+
+class Study(Frozen):
+    """One downstream study: every reward model used in the same way, judged by the same judge."""
+
+    kind: Literal["best-of-n", "ppo"]
+    suite: Text
+    policy: Text
+    judge: Judge
+    models: Mapping[Text, Outcome]
+    """By address, or by any name where one address was used in several contexts."""
+    items: Mapping[str, Labels] = {}
+    """The labels of the items; without them each item stands for itself."""
+    endpoint: str = ""
+    """What the scores are: `best of 16, mean aspect score`."""
+    candidates: Literal["policy", "suite"] = "policy"
+    """Whether the policy wrote what was chosen among, or the suite did."""
+    details: Mapping[str, Any] = {}
+
+    @model_validator(mode="after")
+    def _items_are_labelled(self) -> Self:
+        if self.items:
+            for name, outcome in self.models.items():
+                if unknown := sorted(set(outcome.items) - set(self.items)):
+                    raise ValueError(f"model {name!r} has an item {unknown[0]!r} without labels")
+        return self
+
+    def address_of(self, name: str) -> str:
+        """The address of the reward model that goes by a name."""
+        return self.models[name].address or name
+
+
+def read_study(path: Path) -> Study:
+    """Read a study from its file or its folder, and refuse one that may not rank.
+
+    Raises:
+        StudyError: It is not there, not readable, or nothing may be ranked by it.
+    """
+    file = path / FILE if path.is_dir() else path
+    try:
+        study = Study.model_validate_json(file.read_bytes())
+    except OSError as error:
+        raise StudyError(
+            f"there is no study at {str(path)!r}", hint=f"name a {FILE} or the folder that holds one"
+        ) from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the file"
+        raise StudyError(f"{file}: {where}: {first['msg']}", hint="the layout is in docs/studies.md") from error
+    refuse_unfit(study, str(path))
+    return study
+
+
+def refuse_unfit(study: Study, name: str) -> None:
+    """Refuse a study whose scores say nothing about reward models.
+
+    Args:
+        study: The study.
+        name: What to call it in the message.
+    """
+    judge = study.judge
+    if judge.at_chance:
+        low = "unknown" if judge.accuracy.low is None else f"{judge.accuracy.low:.3f}"
+        raise StudyError(
+            f"{name}: judge {judge.address!r} is at chance: accuracy {judge.accuracy.value:.3f} with lower "
+            f"bound {low}, guessing gives {judge.chance:g}",
+            hint="no ranking follows from such a judge; take a better one or more labelled answers to test it on",
+        )
+    if study.candidates == "suite":
+        raise StudyError(
+            f"{name}: the candidates are the suite's own answers, so choosing among them is the benchmark itself",
+            hint="correlate with candidates that a policy wrote",
+        )
+    ranked = {study.address_of(model) for model in study.models}
+    if judge.address in ranked:
+        raise StudyError(
+            f"{name}: {judge.address!r} is both judge and ranked reward model", hint="judge with another model"
+        )

@@ -1,0 +1,160 @@
+"""A correlation as tables: the reward models, the coefficients, the rivals, and under each what may be said."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from prbench.report.numbers import Number, p_value, percent
+from prbench.report.table import Table
+
+Json = Mapping[str, Any]
+
+_NAMES = {
+    "spearman": "Spearman ρ",
+    "kendall": "Kendall τ-b",
+    "weighted_tau": "weighted τ",
+    "rbo": "RBO (p = .9)",
+    "ndcg": "NDCG",
+    "pearson": "Pearson r",
+}
+
+
+def correlation_tables(found: Json) -> list[Table]:
+    """Everything that is printed of a correlation, study by study."""
+    tables = []
+    for study in found["studies"]:
+        tables += [_models(found, study), _coefficients(study)]
+        if study["rivals"]:
+            tables.append(_rivals(study))
+    tables.append(_power(found))
+    return tables
+
+
+def _models(found: Json, study: Json) -> Table:
+    benchmark = found["benchmark"]
+    rivals = study["rivals"]
+    columns = ["model", "context", "benchmark %", *(f"{rival['suite']} %" for rival in rivals), "downstream"]
+    ranked = sorted(study["models"], key=lambda model: -model["benchmark"])
+    rows = [
+        [
+            model["name"],
+            model["context"],
+            percent(model["benchmark"]),
+            *(percent(rival["models"].get(model["name"])) for rival in rivals),
+            _figure(model["downstream"], 3),
+        ]
+        for model in ranked
+    ]
+    rows += [
+        [name, "apart", "–", *["–"] * len(rivals), _figure(score, 3)] for name, score in sorted(study["apart"].items())
+    ]
+    title = f"{benchmark['suite']} {benchmark['split']} → {study['kind']} on {study['suite']} with {study['policy']}"
+    return Table(title, columns, rows, _notes(study), first_numeric=2)
+
+
+def _notes(study: Json) -> list[str]:
+    judge, accuracy = study["judge"], study["judge"]["accuracy"]
+    ends = f" [{100 * accuracy['low']:.1f}, {100 * accuracy['high']:.1f}]" if accuracy["high"] is not None else ""
+    notes = [
+        f"judge {judge['address']}: {100 * accuracy['value']:.1f}{ends} % of {accuracy['n']:,} labelled answers right, "
+        f"guessing gives {100 * judge['chance']:g} %"
+    ]
+    if study["endpoint"]:
+        notes.append(f"downstream: {study['endpoint']}")
+    notes.append(f"{_counted(study, 'pairs')}; {_counted(study, 'items')}")
+    if study["unmatched"]:
+        notes.append(f"without a run on the benchmark, left out: {', '.join(study['unmatched'])}")
+    return notes
+
+
+def _counted(study: Json, what: str) -> str:
+    left_out = study[f"{what}_left_out"]
+    return f"{study[what]:,} {what} that all models have" + (f", {left_out:,} left out" if left_out else "")
+
+
+def _coefficients(study: Json) -> Table:
+    columns = [
+        "coefficient",
+        "value [95 % over models]",
+        "over items [95 %]",
+        "p one-sided",
+        "p two-sided",
+        "chance",
+        "without one model",
+    ]
+    rows = [_coefficient_row(_NAMES[name], scored) for name, scored in study["coefficients"].items()]
+    test = study["coefficients"]["spearman"]["permutation"]
+    orders = f"all {test['orders']:,} orders" if test["exact"] else f"{test['orders']:,} drawn orders"
+    notes = [
+        f"p from {orders} of {study['n']} models",
+        f"verdict: {study['verdict']['sentence']}",
+    ]
+    if leaning := study["coefficients"]["spearman"]["jackknife"]["leaning"]:
+        without = study["coefficients"]["spearman"]["jackknife"]["values"][leaning]
+        notes.append(f"ρ leans most on {leaning}: without it {_figure(without)}")
+    return Table(f"Agreement over {study['n']} models", columns, rows, notes)
+
+
+def _coefficient_row(label: str, scored: Json) -> list[str]:
+    test, left = scored["permutation"], scored["jackknife"]
+    return [
+        label,
+        _interval(scored["over_models"]),
+        _interval(scored["over_items"]),
+        p_value(test["one_sided"]),
+        p_value(test["two_sided"]),
+        _figure(test["chance"]),
+        "–" if left["low"] is None else f"{left['low']:.2f} … {left['high']:.2f}",
+    ]
+
+
+def _rivals(study: Json) -> Table:
+    columns = [
+        "rival",
+        "context",
+        "ρ",
+        "rival's ρ",
+        "difference [95 %]",
+        "p swap",
+        "p Williams",
+        "ρ given rival",
+        "p given",
+    ]
+    rows = [_rival_row(rival) for rival in study["rivals"]]
+    notes = [f"{rival['suite']}: {rival['verdict']['sentence']}" for rival in study["rivals"]]
+    notes += [
+        f"{rival['suite']}: no run of {', '.join(rival['missing'])}" for rival in study["rivals"] if rival["missing"]
+    ]
+    return Table("Against rival benchmarks (same models, same outcome)", columns, rows, notes, first_numeric=2)
+
+
+def _rival_row(rival: Json) -> list[str]:
+    versus, partial = rival["coefficients"]["spearman"], rival["partial"]["spearman"]
+    williams = versus["williams"]
+    return [
+        f"{rival['suite']} {rival['split']}",
+        ", ".join(rival["contexts"]),
+        _figure(versus["benchmark"]),
+        _figure(versus["rival"]),
+        _interval(versus["difference"]),
+        p_value(versus["swap_p"]),
+        p_value(williams["p"] if williams else None),
+        _figure(partial["value"]),
+        p_value(partial["p"]),
+    ]
+
+
+def _power(found: Json) -> Table:
+    rows = [[f"{float(rho):g}", Number(str(needed), needed)] for rho, needed in found["models_needed"].items()]
+    return Table("Models needed for 80 % power (two-sided p < .05)", ["true ρ", "models"], rows)
+
+
+def _figure(value: float | None, digits: int = 2) -> Number:
+    return Number("–" if value is None else f"{value:.{digits}f}", value)
+
+
+def _interval(metric: Json | None) -> Number:
+    if metric is None or metric["value"] is None:
+        return Number("–", None, ranged=True)
+    value, low, high = metric["value"], metric["low"], metric["high"]
+    text = f"{value:.2f}" if low is None else f"{value:.2f} [{low:.2f}, {high:.2f}]"
+    return Number(text, value, low, high, ranged=True)

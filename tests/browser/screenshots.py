@@ -1,0 +1,58 @@
+"""Pictures for the documentation, from a run: `make screenshots`.
+
+Usage: screenshots.py RUN FOLDER. The report in both themes, the pair browser with a pair open, the leaderboard.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))  # as a script, beside the fixtures that know where Chromium is
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from conftest import chromium
+from prbench.report.leaderboard import gather, leaderboard_page
+from prbench.report.page import report_page
+
+SIZE = {"width": 1280, "height": 900}
+
+
+def main(run: Path, folder: Path) -> None:
+    """Take all pictures."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as place, sync_playwright() as playwright:
+        report, board = Path(place, "report.html"), Path(place, "leaderboard.html")
+        report.write_text(report_page([run]), encoding="utf-8")
+        board.write_text(leaderboard_page(gather([run]).boards, files=None), encoding="utf-8")
+        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"])
+        _open(browser, report, "light").screenshot(path=folder / "report-light.png")
+        page = _open(browser, report, "dark")
+        page.get_by_role("link", name="Contexts").click()
+        page.screenshot(path=folder / "report-dark.png")
+        _pair(_open(browser, report, "light")).screenshot(path=folder / "pairs.png")
+        page = _open(browser, board, "light")
+        page.locator(".masthead nav a").first.click()
+        page.screenshot(path=folder / "leaderboard.png")
+        browser.close()
+    print(*sorted(map(str, folder.glob("*.png"))), sep="\n")
+
+
+def _open(browser: Browser, path: Path, scheme: str) -> Page:
+    context = browser.new_context(viewport=SIZE, color_scheme=scheme, device_scale_factor=1, offline=True)
+    page = context.new_page()
+    page.goto(path.as_uri())
+    page.wait_for_timeout(500)
+    return page
+
+
+def _pair(page: Page) -> Page:
+    """The pair browser, its first pair open."""
+    page.goto(page.url + "#pairs")
+    page.locator("#list [role=option]").first.click()
+    page.wait_for_timeout(500)
+    return page
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -1,0 +1,54 @@
+"""No text of a held-out pair may be trained on, however it is written."""
+
+import pytest
+
+from prbench.errors import DataError
+from prbench.train.leaks import check_apart
+from prbench.types import Pair, Post
+
+
+def _pair(name: str, **changes: object) -> Pair:
+    given = {
+        "id": name,
+        "user": name,
+        "question": f"What of {name}?",
+        "profile": (Post(id="1", text=f"I wrote {name}."),),
+        "chosen": f"Yes, {name}.",
+        "rejected": f"No, {name}.",
+    }
+    return Pair.model_validate(given | changes)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"chosen": "yes TEA"},
+        {"rejected": "«No» —  tea!!"},
+        {"question": "what of\ttea"},
+        {"profile": (Post(id="9", text="I  wrote: tea"),)},
+        {"chosen": "Yes, ｔｅａ."},
+    ],
+)
+def test_the_same_words_are_the_same_text(change: dict) -> None:
+    with pytest.raises(DataError, match="1 text of the test split is in the training split"):
+        check_apart([_pair("tea")], [_pair("soup", **change)], what="test")
+
+
+def test_composed_and_decomposed_letters_are_the_same() -> None:
+    with pytest.raises(DataError):
+        check_apart([_pair("tea", chosen="Café.")], [_pair("soup", chosen="Cafe\u0301.")], what="test")
+
+
+def test_other_words_are_other_texts() -> None:
+    check_apart([_pair("tea")], [_pair("soup")], what="test")
+    check_apart([_pair("tea", chosen="👍")], [_pair("soup", chosen="👎")], what="test")
+
+
+def test_ids_do_not_matter() -> None:
+    other = _pair("soup").model_copy(update={"id": "tea", "user": "tea"})
+    check_apart([_pair("tea")], [other], what="test")
+
+
+def test_the_same_sign_without_a_word_is_found() -> None:
+    with pytest.raises(DataError, match="👍"):
+        check_apart([_pair("tea", chosen="👍")], [_pair("soup", chosen=" 👍")], what="test")
