@@ -32,8 +32,8 @@ demo: $(VENV)/.lm ## the main job on the embedded suite, with a real language mo
 	@$(BIN)/python examples/demo.py
 
 test: $(VENV)/.dev ## style, types, layers, all tests
-	$(BIN)/ruff check src tests suite benchmarks examples
-	$(BIN)/ruff format --check src tests suite benchmarks examples
+	$(BIN)/ruff check src tests suite benchmarks examples studies
+	$(BIN)/ruff format --check src tests suite benchmarks examples studies
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	@$(BIN)/python tests/browser/install.py --try
@@ -77,8 +77,20 @@ screenshots: $(VENV)/.dev ## docs/img from the demo's run
 	@test -f runs/demo/result.json || $(BIN)/python examples/demo.py
 	$(BIN)/python tests/browser/screenshots.py runs/demo docs/img
 
+PERSONAL := runs/personal
+METHODS := bt user-bt vpl pal lore gpo
+.PHONY: reference personal
+reference: $(VENV)/.lm ## tune an encoder and train the reference model, into runs/personal/reference
+	$(BIN)/prbench train encoder --out $(PERSONAL)/encoder
+	$(BIN)/prbench train stances --encoder 'embed:$(PERSONAL)/encoder#stances+vectors' --setting axes=17 --also generic \
+	  --answer-window 2 --learning-rate 0.005 --weight-decay 0.05 --epochs 14 --out $(PERSONAL)/reference
+
+personal: reference ## train every method over the plain encoder, for the scorecard
+	for method in $(METHODS); do $(BIN)/prbench train $$method --out $(PERSONAL)/$$method || exit 1; done
+	$(BIN)/prbench train bt --suite generic --out $(PERSONAL)/bt-generic
+
 .PHONY: scorecard
-scorecard: $(VENV)/.dev ## docs/scorecard.md from studies/scorecard.toml
+scorecard: personal ## docs/scorecard.md from studies/scorecard.toml
 	$(BIN)/prbench scorecard --from studies/scorecard.toml --curves --page docs/scorecard.md -o runs/scorecard/page
 
 suite: $(VENV)/.core ## compile the embedded suite from its sources

@@ -78,12 +78,9 @@ def candidates(world: World, plan: Plan, book: Book, encoder: str) -> Iterator[C
     basic = TrainOptions(method="bt", encoder=encoder, seed=plan.seed, shots=max(plan.shots), **plan.training)
     reader = functools.cache(lambda: open_reader(basic))
     trained = functools.partial(_trained, world, book, reader)
-    for name in BLIND:
-        yield Candidate(name, "the two texts", {"": functools.partial(Blind, name)}, (0,))
+    if not world.told:  # who reads no reasons earns what the world without reasons says
+        yield from _simple(world, plan, reader)
     yield Candidate("bt", "the two texts", {"": trained(basic)}, (0,))
-    yield Candidate("length habit", "the shots", {"": lambda: Habit(world)}, plan.shots)
-    own = {f"ridge {ridge:g}": _later(lambda ridge: OwnTaste(world, reader(), ridge), ridge) for ridge in plan.ridges}
-    yield Candidate("own taste", "the shots", own, plan.shots)
     for method in plan.methods:
         settings = {
             ", ".join(f"{name} {value:g}" for name, value in grid.items()): trained(
@@ -91,9 +88,19 @@ def candidates(world: World, plan: Plan, book: Book, encoder: str) -> Iterator[C
             )
             for grid in plan.grid
         }
-        yield Candidate(method, "the shots; trained on other people", settings, plan.shots)
+        knows = "the shots and their reasons" if world.told else "the shots"
+        yield Candidate(method, f"{knows}; trained on other people", settings, plan.shots)
     if world.ratings:
         yield from _collaborative(world, plan)
+
+
+def _simple(world: World, plan: Plan, reader: Callable[[], Reader]) -> Iterator[Candidate]:
+    """Who learns from nobody else."""
+    for name in BLIND:
+        yield Candidate(name, "the two texts", {"": functools.partial(Blind, name)}, (0,))
+    yield Candidate("length habit", "the shots", {"": functools.partial(Habit, world)}, plan.shots)
+    own = {f"ridge {ridge:g}": _later(lambda ridge: OwnTaste(world, reader(), ridge), ridge) for ridge in plan.ridges}
+    yield Candidate("own taste", "the shots", own, plan.shots)
 
 
 def _collaborative(world: World, plan: Plan) -> Iterator[Candidate]:

@@ -57,6 +57,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "vpl": {"latent": 2, "hidden": 12, "beta": 0.003, "dropout": 0.0},
     "pal": {"prototypes": 2, "space": 2, "dropout": 0.0, "ridge": 0.3},
     "lore": {"basis": 2, "dropout": 0.0, "ridge": 0.1},
+    "stances": {},
     "gpo": {"hidden": 16, "layers": 2, "heads": 2, "dropout": 0.0},
 }
 

@@ -22,6 +22,7 @@ def split_pairs(split: str, couples: int = 3, questions: int = 4) -> list[Pair]:
                 ),
                 "chosen": f"{pair.chosen} It is {split}.",
                 "rejected": f"{pair.rejected} It is {split}.",
+                "tags": {**pair.tags, **{tag: f"{split}-{pair.tags[tag]}" for tag in ("mirror", "couple")}},
             }
         )
         for pair in mirrored(couples, questions, split)

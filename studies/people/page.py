@@ -12,6 +12,7 @@ from people.cells import Book, Cell
 from people.plan import Finding, Plan
 from people.worlds import World, describe, write_whole
 from prbench.stats import Clusters, Estimate, compare_paired, difference_interval, holm, mean_interval
+from prbench.types import Pair
 
 Findings = Mapping[str, tuple[World, Sequence[Finding]]]
 
@@ -82,7 +83,7 @@ def _curve(world: World, found: Sequence[Finding], split: str, *, busy: bool = F
         line.append(corrected.get(finding.candidate.name, ""))
         if best is not None:
             below = most in mine and finding.candidate.name != "factors"
-            line.append(_points(difference_interval(best, mine[most], clusters, _random())) if below else "")
+            line.append(_percent(difference_interval(best, mine[most], clusters, _random())) if below else "")
         yield "| " + " | ".join(line) + " |"
 
 
@@ -99,8 +100,8 @@ def _p_values(credits: Mapping[str, Mapping[int, np.ndarray]], most: int, cluste
     return {name: "< .001" if p < 0.001 else f"{p:.3f}" for name, p in zip(names, corrected, strict=True)}
 
 
-def _number(credits: np.ndarray, pairs: Sequence[object], clusters: Clusters) -> str:
-    if is_exact(credits, [pair.tags["mirror"] for pair in pairs]):  # type: ignore[attr-defined]
+def _number(credits: np.ndarray, pairs: Sequence[Pair], clusters: Clusters) -> str:
+    if is_exact(credits, [pair.tags["mirror"] for pair in pairs]):
         return "50.0 exactly"
     return _percent(mean_interval(credits, clusters, _random(), bounds=(0, 1)))
 
@@ -123,10 +124,6 @@ def _percent(found: Estimate) -> str:
     return f"{100 * found.value:.1f} [{100 * found.low:.1f}, {100 * found.high:.1f}]"
 
 
-def _points(found: Estimate) -> str:
-    return _percent(found)
-
-
 def _settings(findings: Findings) -> Iterator[str]:
     yield "Chosen on validation (accuracy there of each setting that was tried):"
     yield ""
@@ -144,12 +141,12 @@ def _made(plan: Plan, book: Book) -> Iterator[str]:
     times = sorted(set(looks.values()))
     yield "## How it was made"
     yield ""
-    command = "make real-people" if plan.final else "python studies/real_people.py --quick"
+    command = "make real-people" if plan.final else "python studies/real_people.py --quick (or --before-test)"
     yield f"- `{command}`, seed {plan.seed}, {datetime.date.today().isoformat()}."
-    yield f"- {platform.system()} {platform.machine()}, {os.cpu_count()} cores shared with other work, Python "
+    yield f"- {platform.system()} {platform.machine()}, {os.cpu_count()} cores shared with other work, Python"
     yield f"  {platform.python_version()}; {clock / 3600:.1f} hours on the clock, {processor / 3600:.1f} of processor"
     yield "  (what was measured or trained; suites and this page come on top)."
-    yield f"- Looks at test and seen-users: {sum(looks.values())} cells (method × number of shots × split), each "
+    yield f"- Looks at test and seen-users: {sum(looks.values())} cells (method × number of shots × split), each"
     yield f"  measured {' or '.join(map(str, times)) or 'no'} time{'' if times in ([], [1]) else 's'}."
     yield "- Data: UKPConvArg1 (Habernal and Gurevych, ACL 2016, CC BY 4.0) and Jester (Goldberg et al. 2001, research"
     yield "  use). Neither is part of this project; only figures computed from them are printed here."

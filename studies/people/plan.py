@@ -23,7 +23,7 @@ class Plan:
         {"learning_rate": 5e-4, "weight_decay": 3.0},
     )
     training: Mapping[str, Any] = field(default_factory=lambda: {"epochs": 15, "patience": 4})
-    pairs: Mapping[str, int] = field(default_factory=lambda: {"train": 8000, "validation": 3000, "test": 6000})
+    pairs: Mapping[str, int] = field(default_factory=lambda: {"train": 16_000, "validation": 3000, "test": 6000})
     """Most pairs of the splits of `known jokes`."""
     most_pairs: int = 16_000
     """Most pairs of the other suites, over all splits."""

@@ -3,7 +3,6 @@
 import math
 import platform
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from prbench.errors import AddressError, ModelError
 from prbench.models import lm
 from prbench.models._lm_model import LanguageModel, open_named
 from prbench.models.registry import ModelOptions
+from prbench.prompts.neutral import as_anybody
 from prbench.types import AnswerView, Channel, Message, PairView, Post, Prompt
 from real_weights import real_model
 
@@ -172,9 +172,8 @@ def test_likelihood_equals_a_hand_computation(tiny_policy):
 
 def test_information_is_the_difference_of_two_likelihoods(tiny_policy):
     likelihood, information = opened(tiny_policy, "loglik"), opened(tiny_policy, "pmi")
-    bare = [replace(view, posts=(), plan=(), user=None) for view in ANSWERS]
-    with_context, without = outcomes(likelihood, ANSWERS), outcomes(likelihood, bare)
-    for view, outcome, one, other in zip(ANSWERS, outcomes(information, ANSWERS), with_context, without, strict=True):
+    own, anybodys = outcomes(likelihood, ANSWERS), outcomes(likelihood, [as_anybody(view) for view in ANSWERS])
+    for view, outcome, one, other in zip(ANSWERS, outcomes(information, ANSWERS), own, anybodys, strict=True):
         assert outcome.score == pytest.approx(one.score - other.score, abs=1e-3)
         if not view.posts and not view.plan:
             assert outcome.score == 0.0
@@ -186,8 +185,9 @@ def test_information_is_the_difference_of_two_likelihoods(tiny_policy):
 def test_information_prompt_holds_both_turns_so_that_its_key_does(tiny_policy):
     information = opened(tiny_policy, "pmi")
     messages = information.render(ANSWERS[2]).messages
-    assert [message.role for message in messages] == ["user", "assistant", lm.BARE]
-    assert messages[2].content == ANSWERS[2].question
+    assert [message.role for message in messages] == ["user", "assistant", lm.ANYBODY]
+    assert messages[2].content == opened(tiny_policy, "loglik").render(as_anybody(ANSWERS[2])).messages[0].content
+    assert not any(post.text in messages[2].content for post in ANSWERS[2].posts)
     assert information.length(information.render(ANSWERS[2])) == opened(tiny_policy, "loglik").length(
         opened(tiny_policy, "loglik").render(ANSWERS[2])
     )

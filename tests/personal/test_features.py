@@ -82,7 +82,7 @@ def test_what_an_interruption_costs_is_one_chunk(monkeypatch: pytest.MonkeyPatch
 
 def test_another_width_under_the_same_name_is_refused(tmp_path: Path) -> None:
     FeatureStore(HashEncoder(), tmp_path).encode(["a"])
-    with pytest.raises(ModelError, match="width 8.*holds 6"):
+    with pytest.raises(ModelError, match=r"width 8.*holds 6"):
         FeatureStore(HashEncoder(width=8), tmp_path).encode(["b"])
     assert np.array_equal(FeatureStore(HashEncoder(), tmp_path).encode(["a"]), HashEncoder().encode(["a"]))
 

@@ -7,19 +7,19 @@ from prbench.errors import ConfigError
 from prbench.models.personal.method import METHODS, Width, make
 from prbench.models.personal.person import Known, stack
 
-WIDTH = Width(post=5, item=10)
+WIDTH = Width(post=6, item=12)
 
 
 def _known(posts: int, shots: int, seed: int) -> Known:
     random = torch.Generator().manual_seed(seed)
-    return Known(*(torch.randn(rows, wide, generator=random) for rows, wide in ((posts, 5), (shots, 10), (shots, 10))))
+    return Known(*(torch.randn(rows, wide, generator=random) for rows, wide in ((posts, 6), (shots, 12), (shots, 12))))
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_a_score_depends_on_its_own_user_and_item_only(name: str) -> None:
     method = make(name, WIDTH, {}, seed=0).eval()
     users = [_known(posts, shots, seed) for seed, (posts, shots) in enumerate([(3, 2), (0, 0), (7, 0), (0, 5)])]
-    items = torch.randn(4, 3, 10, generator=torch.Generator().manual_seed(9))
+    items = torch.randn(4, 3, 12, generator=torch.Generator().manual_seed(9))
     with torch.inference_mode():
         together = method.reward(method.person(stack(users)), items)
         alone = [
@@ -34,7 +34,7 @@ def test_a_score_depends_on_its_own_user_and_item_only(name: str) -> None:
 def test_posts_and_judgments_are_sets(name: str) -> None:
     method = make(name, WIDTH, {}, seed=0).eval()
     posts, chosen, rejected = _known(4, 3, seed=1)
-    items = torch.randn(1, 2, 10, generator=torch.Generator().manual_seed(2))
+    items = torch.randn(1, 2, 12, generator=torch.Generator().manual_seed(2))
     turned = Known(posts.flip(0), chosen.flip(0), rejected.flip(0))
     with torch.inference_mode():
         one, other = (method.reward(method.person(stack([k])), items) for k in (Known(posts, chosen, rejected), turned))
@@ -45,7 +45,7 @@ def test_posts_and_judgments_are_sets(name: str) -> None:
 def test_gradients_are_finite_with_strangers_in_the_batch(name: str) -> None:
     method = make(name, WIDTH, {}, seed=0)
     users = [_known(posts, shots, seed) for seed, (posts, shots) in enumerate([(3, 2), (0, 0), (0, 5)])]
-    method.loss(stack(users), torch.randn(3, 2, 10, generator=torch.Generator().manual_seed(9))).backward()
+    method.loss(stack(users), torch.randn(3, 2, 12, generator=torch.Generator().manual_seed(9))).backward()
     gradients = [parameter.grad for parameter in method.parameters() if parameter.grad is not None]
     assert gradients
     assert all(torch.isfinite(gradient).all() for gradient in gradients)

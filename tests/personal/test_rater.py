@@ -201,7 +201,7 @@ def test_a_damaged_folder_is_named(damage: str, trained: dict[str, Path], tmp_pa
         (folder / WEIGHTS).write_bytes((folder / WEIGHTS).read_bytes()[:100])
     else:
         save_file({"key.weight": torch.zeros(2, 2)}, folder / WEIGHTS)
-    with pytest.raises(ModelError, match="cannot be read|do not fit") as error:
+    with pytest.raises(ModelError, match=r"cannot be read|do not fit") as error:
         load_model(f"personal:{folder}")
     assert str(folder) in error.value.message
     assert error.value.hint == "train the model again"
@@ -214,7 +214,7 @@ def test_a_record_of_another_version_is_refused(
     folder = _copy(trained["user-bt"], tmp_path / "model")
     record = json.loads((folder / RECORD).read_text()) | {field: value}
     (folder / RECORD).write_text(json.dumps(record))
-    with pytest.raises(ConfigError, match="user-btt|stencils"):
+    with pytest.raises(ConfigError, match=r"user-btt|stencils"):
         load_model(f"personal:{folder}")
 
 
@@ -223,6 +223,6 @@ def test_another_encoder_in_the_place_of_the_old_one_is_refused(trained: dict[st
     other = tiny_models.save_encoder(tmp_path / "other", seed=5)
     record = json.loads((folder / RECORD).read_text()) | {"encoder": f"embed:{other}"}
     (folder / RECORD).write_text(json.dumps(record))
-    with pytest.raises(ModelError, match="trained with .* found") as error:
+    with pytest.raises(ModelError, match=r"trained with .* found") as error:
         load_model(f"personal:{folder}")
     assert "train the model again" in error.value.hint

@@ -20,7 +20,7 @@ from prbench.report.export.flat import _beside
 from prbench.report.export.hub import to_yaml
 from prbench.report.finished import open_finished
 from prbench.run import load_run
-from small_suite import follows_posts, mirrored
+from small_suite import Spy, follows_posts, mirrored
 
 
 def judge(question, first, second, posts):
@@ -34,7 +34,12 @@ def judge(question, first, second, posts):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("export")
-    pairs = [pair.model_copy(update={"question": pair.question + ' "quoted", and <b>'}) for pair in mirrored()]
+    pairs = [
+        pair.model_copy(
+            update={"question": pair.question + ' "quoted", and <b>', "tags": {**pair.tags, "in_words": "a few"}}
+        )
+        for pair in mirrored()
+    ]
     write_pairs(pairs, folder / "pairs.jsonl")
     evaluate(
         wrap(judge, "py:export:judge"),
@@ -72,7 +77,7 @@ def test_flat_tables_hold_every_record_with_its_pair(run, tmp_path):
     assert {(row["pair"], row["context"], row["order"], row["repeat"]) for row in rows} == {r.slot for r in records}
     assert [[_text(value) for value in row.values()] for row in rows] == [list(row.values()) for row in texts]
     some = next(row for row in rows if row["context"] == "profile" and row["status"] == "ok")
-    assert some["tag_axis"] == "colour"
+    assert (some["tag_axis"], some["tag_in_words"]) == ("colour", "a few")
     assert (type(some["chosen_words"]), type(some["credit"]), type(some["posts"])) == (int, float, int)
     silent = [row for row in rows if row["status"] != "ok"]
     assert silent
@@ -102,6 +107,16 @@ def test_an_inspect_log_gives_the_numbers_of_the_run(run, tmp_path):
     assert 'quoted", and <b>' in sample["input"]
     assert "SECRET" not in json.dumps(log)
     assert "ASPECT" not in json.dumps(log)
+
+
+def test_an_inspect_log_calls_a_tie_only_what_is_one(tmp_path):
+    said = iter(["first"] * 6 + ["second"] * 3 + ["first"] * 3)  # six repeats in one order, then in the other
+    pairs = [pair for pair in mirrored(couples=1, questions=1) if pair.user == "u0a"]
+    model = wrap(lambda question, first, second: next(said), "py:export:moody")
+    model.card = model.card.model_copy(update={"deterministic": False, "reusable": False})
+    evaluate(model, pairs, contexts=["none"], repeats=6, resamples=100, out=tmp_path / "run", cache=False)
+    (sample,) = inspect_log(tmp_path / "run", tmp_path)["samples"]
+    assert (sample["scores"]["none"]["value"], sample["scores"]["none"]["answer"]) == (0.75, "A")
 
 
 READ = """
@@ -156,6 +171,13 @@ def test_the_hub_parses_what_is_written(run, tmp_path):
     assert values == {context: accuracy(run, context)["value"] for context in found}
 
 
+def test_a_context_that_leaks_does_not_go_to_the_hub(tmp_path):
+    evaluate(Spy(), mirrored(), contexts=["none", "oracle"], resamples=100, out=tmp_path / "run")
+    files = export(tmp_path / "run", "hub-eval-results", tmp_path / "model", dataset_id="org/benchmark")
+    assert len(files) == 2
+    assert not any("oracle" in file.read_text(encoding="utf-8") for file in files)
+
+
 def test_a_suite_that_is_not_on_the_hub_needs_an_id(run, tmp_path):
     with pytest.raises(ConfigError, match="has no id on the hub"):
         export(run, "hub-eval-results", tmp_path / "model")
@@ -192,6 +214,13 @@ def test_a_run_that_is_not_finished_or_does_not_verify_is_refused(copy, tmp_path
     with pytest.raises(RunError, match="is not finished"):
         export(copy, to, out, dataset_id="a/b")
     assert not out.exists()
+
+
+@pytest.mark.parametrize(("name", "text"), [("result.json", '{"res'), ("run.json", '{"of": "another version"}')])
+def test_a_damaged_or_foreign_run_is_refused_in_words(copy, tmp_path, name, text):
+    (copy / name).write_text(text, encoding="utf-8")
+    with pytest.raises(RunError, match=r"is damaged|cannot be read: ValidationError"):
+        export(copy, "csv", tmp_path / "out.csv")
 
 
 def test_what_was_there_stays_when_writing_fails(tmp_path):

@@ -7,8 +7,11 @@ import shutil
 from html.parser import HTMLParser
 
 import pytest
+from typer.testing import CliRunner
 
 from prbench import evaluate
+from prbench.cli.app import app
+from prbench.data import Suite
 from prbench.errors import ConfigError
 from prbench.models.python import wrap
 from prbench.report import render
@@ -96,6 +99,7 @@ def test_ranks_are_those_of_the_paired_tests(site, results):
         (place.best_rank, place.worst_rank, "".join(place.letters)) for place in expected
     ]
     assert (rows[2]["model"], rows[2]["best_rank"]) == ("py:lb:silent", None)  # speaks on a sixth of the pairs
+    assert [row["context"] for row in rows_of(out) if row["effects"]] == ["profile"] * 4  # whose effects they are
 
 
 def _largest(site):
@@ -123,8 +127,8 @@ def test_kinds_and_weights(site):
     about = {row["model"]: (row["kind"], row["weights"]) for row in rows_of(out)}
     assert about == {
         "py:lb:good": ("rater", "closed"),  # as models.toml says
-        NASTY: ("rater", "open"),
-        "py:lb:silent": ("comparer", "open"),
+        NASTY: ("rater", "not known"),
+        "py:lb:silent": ("comparer", "not known"),
         "longer": ("baseline", "open"),
     }
 
@@ -179,9 +183,12 @@ def test_published_figures_stand_apart(site):
 def test_a_site_is_replaced_and_a_strangers_folder_is_not(results, tmp_path):
     out = tmp_path / "site"
     write_site(results / "nested", out)
-    (out / "old.txt").write_text("of the former site", encoding="utf-8")
+    (out / "runs" / "old").mkdir()
+    (out / ".git").mkdir()
+    (out / "CNAME").write_text("board.example", encoding="utf-8")
     write_site(results / "nested", out)
-    assert sorted(path.name for path in out.iterdir()) == ["index.html", "leaderboard.json", "runs"]
+    assert sorted(path.name for path in out.iterdir()) == [".git", "CNAME", "index.html", "leaderboard.json", "runs"]
+    assert not (out / "runs" / "old").exists()
     assert [path.name for path in tmp_path.iterdir()] == ["site"]
     other = tmp_path / "mine"
     other.mkdir()
@@ -197,6 +204,43 @@ def test_a_folder_without_runs_is_an_error_and_an_empty_board_a_page(tmp_path):
         write_site(tmp_path / "empty", tmp_path / "site")
     assert not (tmp_path / "site").exists()
     assert "no run to list yet" in leaderboard_page([])
+
+
+def test_a_damaged_run_does_not_keep_others_off_the_board(results, tmp_path):
+    shutil.copytree(results / "nested", tmp_path / "r")
+    shutil.copytree(results / "nested" / "few", tmp_path / "r" / "old")
+    (tmp_path / "r" / "old" / "run.json").write_text('{"of": "another version"}', encoding="utf-8")
+    found = write_site(tmp_path / "r", tmp_path / "site")
+    assert [item.path.name for item in found.left_out] == ["old"]
+    assert len(found.boards) == 1
+
+
+def test_of_two_copies_of_a_run_the_older_one_is_left_out(results, tmp_path):
+    for name in ("a", "b", "c"):
+        shutil.copytree(results / "nested" / "few", tmp_path / name)
+    data = json.loads((tmp_path / "b" / "result.json").read_text(encoding="utf-8"))
+    data["result"]["timing"]["finished"] = "2999-01-01T00:00:00+00:00"
+    (tmp_path / "b" / "result.json").write_text(json.dumps(data), encoding="utf-8")
+    found = gather([tmp_path / name for name in ("a", "b", "c")])
+    assert [item.path.name for item in found.left_out] == ["a", "c"]
+    assert [entry.run.loaded.path.name for entry in found.boards[0].entries] == ["b"]
+
+
+def test_the_same_pairs_under_two_names_are_two_boards_with_places_of_their_own(tmp_path):
+    for name in ("one", "two"):
+        suite = Suite.of(mirrored(), name=name)
+        evaluate("longer", suite, contexts=["none"], resamples=100, out=tmp_path / name)
+    boards = gather([tmp_path / "one", tmp_path / "two"]).boards
+    assert len({board.fingerprint for board in boards}) == 1
+    assert len({board.slug for board in boards}) == 2
+
+
+def test_the_command_prints_one_json_value(results, tmp_path):
+    done = CliRunner().invoke(app, ["leaderboard", str(results), "-o", str(tmp_path / "site"), "--format", "json"])
+    assert done.exit_code == 0, done.output
+    data = json.loads(done.stdout)
+    assert data["rows"] == rows_of(tmp_path / "site")
+    assert "is not finished" in next(item["why"] for item in data["not_listed"] if "unfinished" in item["run"])
 
 
 def test_a_damaged_models_file_is_named(results, tmp_path):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from prbench.report import payload
 from prbench.report.page.pools import Pools, written_size
 from prbench.report.payload import BlockWriter, TextPool, floats, index_html, read_block, smallest
-from prbench.types import Pair, Post
+from prbench.types import Post
 
 columns = st.dictionaries(
     st.text(min_size=1, max_size=8),
@@ -98,20 +98,21 @@ def test_no_text_can_end_the_element_it_lies_in(text):
     base64.b64decode(inner, validate=True)
 
 
-def test_long_posts_are_cut_to_fit_before_judges_words_are():
+def test_what_takes_most_room_is_cut_until_all_fits():
     rng = np.random.default_rng(0)
 
     def prose(words):
         return " ".join(str(n) for n in rng.integers(0, 10**9, words))
 
     pools = Pools()
-    pair = Pair(id="1", user="u", question="q", chosen="a", rejected="b", profile=(Post(id="p", text=prose(2000)),))
-    pools.profile(pair.profile)
+    pools.profile((Post(id="p", text=prose(2000)),))
     pools.reply([prose(300)])
     whole = pools.fit(10**9)
     assert whole.notes == ()
-    fitted = pools.fit(written_size(whole.blocks) - 4000)
-    assert written_size(fitted.blocks) <= written_size(whole.blocks) - 4000
+    room = written_size(whole.blocks) - 4000
+    fitted = pools.fit(room)
+    assert written_size(fitted.blocks) <= room
     assert [note.split(" are ")[0] for note in fitted.notes] == ["Posts"]
-    assert [note.split(" are ")[0] for note in pools.fit(0).notes] == ["Posts", "Judges' words"]
+    assert fitted.blocks["words"][0].packed == whole.blocks["words"][0].packed
     assert read_block(fitted.blocks["posts"][0])["texts"][1].endswith("…")
+    assert [note.split(" are ")[0] for note in pools.fit(0).notes] == ["Posts", "Judges' words"]

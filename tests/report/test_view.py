@@ -10,11 +10,13 @@ import socket
 import subprocess
 import sys
 import time
+from urllib.parse import quote
 
 import pytest
 from markupsafe import Markup
 
 from prbench import evaluate
+from prbench.data import Suite
 from prbench.models.python import wrap
 from prbench.report.shell import shell
 from prbench.report.view import Live, build_pages, expand, serve
@@ -98,6 +100,14 @@ def test_it_listens_on_loopback_only_and_takes_a_free_port(run):
             assert ask(server)[0].status == 200
 
 
+def test_a_viewer_that_is_started_again_finds_its_port(run):
+    with serve(Live([run], small)) as server:
+        assert ask(server)[0].status == 200
+        port = server.port
+    with serve(Live([run], small), port) as server:
+        assert server.port == port
+
+
 def test_an_unfinished_run_is_shown_as_far_as_it_is(half):
     pages = build_pages([half])
     assert list(pages) == ["/", "/leaderboard"]
@@ -148,6 +158,25 @@ def test_a_run_that_cannot_be_read_for_a_moment_leaves_the_older_page(half):
         assert ask(server)[0].status == 200
 
 
+def test_pages_are_followed_also_after_an_accident(half):
+    accidents = [FileNotFoundError("records.jsonl"), KeyError("odd")]
+
+    def build(runs):
+        if grown() and accidents:
+            raise accidents.pop()
+        return small(runs)
+
+    def grown():
+        return (half / "records.jsonl").stat().st_size == 0
+
+    live = Live([half], build, pause_s=0.05)
+    with serve(live) as server:
+        before = live.version
+        (half / "records.jsonl").write_bytes(b"")
+        _when(lambda: live.version, lambda version: version != before)
+        assert (accidents, json.loads(ask(server, "/progress.json")[1])["problem"]) == ([], "")
+
+
 def _when(look, ready):
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
@@ -164,6 +193,12 @@ def test_runs_on_different_suites_have_pages_of_their_own(run, tmp_path):
     assert next(iter(pages)) == "/"
     assert [address for address in pages if re.fullmatch(r"/report/pairs-[0-9a-f]{8}", address)] == list(pages)[1:]
     assert len(pages) == 3
+
+
+def test_the_address_of_a_report_is_one_that_a_browser_sends_as_it_is(run, tmp_path):
+    suite = Suite.of(mirrored(couples=2), name="Tée & 茶")
+    evaluate(wrap(follows_posts, "py:view:follows"), suite, contexts=["profile"], resamples=100, out=tmp_path / "two")
+    assert all(quote(address) == address for address in build_pages([run, tmp_path / "two"]))
 
 
 def test_folders_of_runs_are_expanded(run, tmp_path):

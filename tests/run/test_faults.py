@@ -6,9 +6,12 @@ import pytest
 
 from fake_server import FakeServer, Fault, every, first_attempts, where
 from prbench import evaluate
-from prbench.config import ModelOptions
+from prbench.config import ModelOptions, Price, RunConfig
+from prbench.data import Suite
+from prbench.errors import BudgetError
 from prbench.models import chat
 from prbench.models._wire import Backoff
+from prbench.run import RunFolder, Session, execute
 from small_suite import mirrored
 
 FAST = Backoff(0.001, 0.01, 0.001, 0.05)
@@ -113,3 +116,13 @@ def test_plans_come_from_the_planner_and_a_failed_plan_is_a_failed_record(tmp_pa
     assert plan["reasons"] == {"there is no plan for the pair": 12}
     lines = (tmp_path / "run" / "plans.jsonl").read_text().splitlines()
     assert len(lines) == 36
+
+
+def test_plans_that_were_paid_for_are_kept_when_the_limit_stops_the_run(tmp_path):
+    options = ModelOptions(timeout_s=5, price=Price(per_million_in=1000.0, per_million_out=1000.0))
+    with FakeServer(answer=lambda body: "- wants red") as server:
+        config = RunConfig.of(suite="small", model=f"chat:judge@{server.url}", contexts="plan", options=options)
+        session = Session(config, suite=Suite.of(mirrored(), name="small"))
+        with pytest.raises(BudgetError, match="for plans"):
+            execute(session, RunFolder(tmp_path / "run"), max_cost_usd=0.05)
+    assert 0 < len((tmp_path / "run" / "plans.jsonl").read_text().splitlines()) < 36

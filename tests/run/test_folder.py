@@ -3,11 +3,14 @@
 import json
 
 import pytest
+from filelock import FileLock
 
 from prbench import evaluate
+from prbench.config import RunConfig
+from prbench.data import Suite
 from prbench.errors import ContextError, ModelError, RunError
-from prbench.run import RunFolder, history, load_run, standings, verify, versus
-from prbench.run.store import SYNC_RECORDS, Appender, cut_torn_line, whole_lines, write_whole
+from prbench.run import RunFolder, Session, execute, history, load_run, standings, verify, versus
+from prbench.run.store import LOCK, SYNC_RECORDS, Appender, cut_torn_line, whole_lines, write_whole
 from prbench.types import Record
 from small_suite import Spy, SpyComparer, follows_posts, likes_first, mirrored
 
@@ -304,3 +307,20 @@ def test_a_run_of_one_spy_is_the_same_whatever_the_order_of_pairs(tmp_path):
     one = evaluate(Spy(), pairs, contexts=["profile"])
     two = evaluate(Spy(), list(reversed(pairs)), contexts=["profile"])
     assert one.result["result"]["contexts"] == two.result["result"]["contexts"]
+
+
+def test_a_folder_that_another_process_began_a_moment_ago_is_not_removed(tmp_path):
+    class Contested(RunFolder):
+        def locked(self):
+            self.path.mkdir()  # after this process has looked whether it is there
+            self.held = FileLock(self.path / LOCK)
+            self.held.acquire()
+            return super().locked()
+
+    suite = Suite.of(mirrored(), name="small")
+    session = Session(RunConfig.of(suite="small", model="longer", contexts="none", resamples=100), suite=suite)
+    folder = Contested(tmp_path / "run")
+    with pytest.raises(RunError, match="another process is writing"):
+        execute(session, folder)
+    assert (tmp_path / "run" / LOCK).is_file()
+    folder.held.release()

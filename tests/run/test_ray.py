@@ -118,6 +118,20 @@ def test_a_node_that_is_killed_in_the_middle_costs_nothing(folder):
     assert records("ray") == records("local")
 
 
+def test_the_ledger_tells_a_death_from_answers_that_were_lost():
+    from prbench.run.ray_data import Ledger
+
+    ledger = Ledger(workers=1)
+    for _ in range(3):  # the node that held its answers died each time: nobody died of the call
+        assert ledger.begin(7, whole=False) == "go"
+        ledger.end(7, answered=True)
+    assert ledger.count() == 0
+    assert [ledger.begin(7, whole=False) for _ in range(2)] == ["go", "give up"]
+    assert [ledger.begin(8, whole=True) for _ in range(3)] == ["go", "go", "split"]
+    assert ledger.count() == 3
+    assert [ledger.begin(number, whole=True) for number in (9, 9, 9)][-1] == "hopeless"
+
+
 crashes = pytest.mark.skipif("RAY_CRASHES" not in os.environ, reason="run by make test-ray")
 
 

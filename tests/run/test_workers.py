@@ -18,8 +18,11 @@ from prbench.data import Suite, write_pairs
 from prbench.errors import BudgetError, ConfigError, ModelError
 from prbench.models import load_model
 from prbench.run import RunFolder, Session, Staff, execute
+from prbench.run.asking import InProcess
 from prbench.run.desk import Desk, Place
-from prbench.run.shards import FEWEST_CALLS, cut
+from prbench.run.engine import Engine
+from prbench.run.processes import _GONE, _Worker
+from prbench.run.shards import FEWEST_CALLS, Shard, cut
 from prbench.run.staff import cores
 from prbench.types import AnswerView
 from small_suite import follows_posts, mirrored
@@ -77,6 +80,23 @@ class Paid:
         for index, view in enumerate(views):
             time.sleep(0.01)
             yield index, Outcome.scored(len(view.answer), cost_usd=1.0)
+
+
+class Unlucky(Paid):
+    def rate(self, views):
+        for index, outcome in super().rate(views):
+            with open("asked", "a") as handle:
+                handle.write(f"{views[index].answer}\\n")
+            if index == len(views) - 1 and not Path("died").exists():
+                Path("died").touch()
+                os.kill(os.getpid(), 9)
+            yield index, outcome
+
+
+class Wordy(Paid):
+    def rate(self, views):
+        for index, outcome in super().rate(views):
+            yield index, outcome.model_copy(update={"raw": "word " * 400_000})
 
 
 class Buggy(Paid):
@@ -153,6 +173,20 @@ def test_a_local_model_gets_the_same_scores_and_its_tokens_are_summed(tiny_rewar
     assert twos["calls_asked"] == ones["calls_asked"]
 
 
+def test_an_answer_that_comes_twice_counts_once(module):
+    class Twice(InProcess):
+        def ask(self, calls):
+            for answer in super().ask(calls):
+                yield answer
+                yield answer
+
+    paid, kept = session(module + "Paid", contexts="none"), []
+    work = paid.work()
+    engine = Engine(paid.model.card, Twice(paid.model), None, kept.append)
+    engine.execute(work)
+    assert (engine.asked, engine.spent_usd, len(kept)) == (len(work.calls), len(work.calls), len(work.tasks))
+
+
 def test_more_workers_continue_the_same_run(module):
     one = run(module + "score", "run", 1)
     again = run(module + "score", "run", 2)
@@ -200,6 +234,27 @@ def test_a_call_that_kills_its_worker_fails_alone_and_is_asked_again_later(modul
     assert mended.result["result"]["timing"]["calls_asked"] == 2
 
 
+@pytest.mark.parametrize("questions", [6, 1])
+def test_a_worker_killed_at_the_last_call_of_its_shard_costs_nothing(module, questions):
+    pairs = mirrored(couples=1, questions=questions)[:questions]
+    found = run(module + "Unlucky", "run", 2, contexts="none", pairs=pairs)
+    asked = Path("asked").read_text().splitlines()
+    assert len(asked) == len(set(asked)) + 1  # what was answered is not asked again
+    assert {record.status for record in found.records} == {"ok"}
+
+
+def test_a_worker_killed_in_the_middle_of_a_long_message_is_a_dead_worker_and_no_crash(module):
+    worker = _Worker(Place.here(load_model(module + "Wordy"), module + "Wordy", ModelOptions(), threads=1))
+    assert worker.connection.recv().kind == "ready"
+    worker.take(Shard(0, (("key", AnswerView("Tea?", "Green.")),)))
+    assert worker.connection.poll(60)  # its answer has begun to come, and is longer than what a pipe holds
+    os.kill(worker._process.pid, signal.SIGKILL)
+    worker._process.wait()
+    with pytest.raises(_GONE):
+        worker.connection.recv()
+    assert worker.wait() == "was killed by SIGKILL"
+
+
 def test_a_model_that_always_kills_its_worker_is_an_error(module):
     with pytest.raises(ModelError, match="workers die before they answer; the last one was killed by SIGKILL"):
         run(module + "deadly", "run", 2, contexts="none")
@@ -232,6 +287,14 @@ def test_a_limit_on_cost_stops_the_workers(module):
     assert 0 < len({call["key"] for line in kept for call in line["calls"]}) < 12
     found = run(module + "Paid", "run", 2, contexts="none", max_cost_usd=100.0)
     assert by_slot(found) == by_slot(run(module + "Paid", "whole", 1, contexts="none"))
+
+
+def test_modules_in_the_working_folder_do_not_stand_in_for_others(module, monkeypatch):
+    Path("random.py").write_text("raise SystemExit('not this one')")
+    monkeypatch.setattr(
+        sys, "path", [entry for entry in sys.path if entry not in ("", str(Path.cwd()))] + [str(Path.cwd())]
+    )
+    assert len(run(module + "score", "run", 2).records) == 108
 
 
 def test_what_cannot_be_shared_out_is_refused(module, tmp_path):

@@ -135,6 +135,12 @@ def test_a_limit_of_one_entry_is_its_own(values, tmp_path):
     assert [row.personalized.n for row in rows] == [48, 192]
 
 
+def test_effects_of_nearest_posts_have_the_sign_of_the_users_own(values, tmp_path):
+    (row,) = card_of(values, tmp_path, entries("knows_all", context="retrieved@2"), baselines=False).rows
+    assert (row.shown, row.gain.value, row.verdict) == ("retrieved@2", 0.5, "wins")
+    assert row.specificity.low > 0
+
+
 def test_axes_are_told_apart_where_the_suite_does(tmp_path, values):
     from prbench.data import write_pairs
     from small_suite import mirrored

@@ -1,11 +1,13 @@
 """The stopwatch: only fresh calls count, failures are not times, a known user is read once."""
 
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from prbench.contexts import ContextBuilder
 from prbench.models import ModelCard, load_model
+from prbench.scorecard import latency
 from prbench.scorecard.latency import WARM_UP, measure_latency
 from prbench.types import Channel, Context, Outcome, Post, Prompt
 from small_suite import Spy, SpyComparer, mirrored
@@ -79,6 +81,20 @@ def test_a_seed_makes_the_same_texts():
     measure(one, seed=1)
     measure(two, seed=1)
     assert one.read == two.read
+
+
+def test_a_known_user_takes_what_a_stranger_takes_less_the_posts(monkeypatch):
+    class Timed(Remembering):
+        def now(self):
+            return 0.001 * len(self.read)  # a millisecond for each new text
+
+    model = Timed([])
+    clock = SimpleNamespace(perf_counter=model.now, process_time=lambda: 0.0, time_ns=time.time_ns)
+    monkeypatch.setattr(latency, "time", clock)
+    found = measure(model)
+    assert (found.p50.value, found.known_user_p50.value) == (pytest.approx(6.0), pytest.approx(3.0))
+    assert (found.p95.value, found.known_user_p95.value) == (pytest.approx(6.0), pytest.approx(3.0))
+    assert found.cpu_p50.value == 0.0
 
 
 class Slow(Spy):

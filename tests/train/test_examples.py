@@ -90,9 +90,9 @@ def test_aspects_are_embedded_and_shown_only_when_asked_for() -> None:
     assert not any("ASPECT" in text for text in encoder.asked)
     reader = Reader(encoder, post_window=0, answer_window=0)
     told = Examples(pairs, reader, aspects=True)
-    (line,) = {text for text in encoder.asked if text == "ASPECT blue tea (REASON train-u0a)"} or {""}
-    assert not line, "the reason is the suite's own, without the split"
-    lines = {tuple(reader.posts([text])[0].tolist()) for text in encoder.asked if text.startswith("ASPECT")}
+    assert "ASPECT blue tea (REASON u0a)" in encoder.asked, "as the oracle context shows it"
+    texts = {text for text in encoder.asked if text.startswith("ASPECT")}
+    lines = {tuple(reader.posts([text])[0].tolist()) for text in texts}
     shown = [
         tuple(batch.person.posts_BPD[row, 0].tolist())
         for batch in _epoch(told, aspects=True, strangers=0)

@@ -38,7 +38,7 @@ def test_one_seed_gives_one_set_of_weights(name: str, tmp_path: Path) -> None:
     trainings = []
     for folder, seed in (("a", 1), ("b", 1), ("c", 2)):
         torch.manual_seed(ord(folder))  # what the caller has drawn before must not matter
-        settings = {"dropout": 0.3}
+        settings = {} if name == "stances" else {"dropout": 0.3}
         trainings.append(_training(tmp_path / folder, name, seed=seed, epochs=2, settings=settings))
         trainings[-1].run()
     assert _same(trainings[0], trainings[1])

@@ -1,5 +1,6 @@
 """The command `prbench leaderboard`: a static site from a folder of runs."""
 
+import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -17,8 +18,13 @@ def leaderboard(
     """Make a static leaderboard of all runs in a folder that can be computed again; says which cannot, and why."""
     from prbench.report import render
     from prbench.report.leaderboard import write_site
+    from prbench.report.leaderboard.site import rows
     from prbench.report.leaderboard.tables import leaderboard_tables
 
     found = write_site(results, out, lambda path: print(f"verifying {path} …", file=sys.stderr))
-    typer.echo(render(leaderboard_tables(found), format.value))
+    if format is Format.json:
+        not_listed = [{"run": str(item.path), "why": item.reason} for item in found.left_out]
+        typer.echo(json.dumps({"rows": rows(found.boards), "not_listed": not_listed}, ensure_ascii=False, indent=2))
+    else:
+        typer.echo(render(leaderboard_tables(found), format.value))
     print(f"\nsite: {out / 'index.html'}", file=sys.stderr)

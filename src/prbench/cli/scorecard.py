@@ -46,6 +46,7 @@ def scorecard(
 ) -> None:
     """Put models on one scorecard: generic and personalized accuracy, coverage, latency, verdict."""
     from prbench import scorecard as room
+    from prbench.run.store import write_whole
 
     given: dict[str, Any] = {
         "suite": suite,
@@ -67,9 +68,8 @@ def scorecard(
     card = room.make_scorecard(settings, where, quiet=quiet, retime=retime, tell=tell)
     sheet = room.make_curves(settings, where, quiet=quiet, tell=tell) if curves else None
     if page:
-        page.parent.mkdir(parents=True, exist_ok=True)
-        page.write_text(room.document(card, sheet, _command()), encoding="utf-8")
-        page.with_suffix(".json").write_text(_json(card, sheet) + "\n", encoding="utf-8")
+        write_whole(page, room.document(card, sheet, _command()))
+        write_whole(page.with_suffix(".json"), _json(card, sheet) + "\n")
     _print(card, sheet, format)
     _end(card, where, quiet)
 

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from prbench.models.personal.artifact import PersonalRecord
     from prbench.train.encoder import TuneEpoch
     from prbench.train.loop import Epoch
 
 
 def train(
-    method: Annotated[str, typer.Argument(help="bt, user-bt, vpl, pal, lore, gpo, stances; or encoder.")],
+    method: Annotated[str, typer.Argument(help="bt, user-bt, vpl, pal, lore, gpo, stances, cross; or encoder.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the model; an interrupted training continues.")],
     suite: Annotated[str, typer.Option(help="Name or path.")] = "mirror",
     split: Annotated[str, typer.Option(help="What is learned from.")] = "train",
@@ -27,6 +28,7 @@ def train(
     answer_window: Annotated[int | None, typer.Option(min=0, help="Sentences in a piece of an answer.")] = None,
     aspects: Annotated[bool, typer.Option("--aspects", help="Show the split's rubric aspects in training.")] = False,
     also: Annotated[str | None, typer.Option(help="Another suite to learn from: what everybody likes.")] = None,
+    pairs_per_epoch: Annotated[int | None, typer.Option(min=1, help="cross: pairs drawn for an epoch.")] = None,
     setting: Annotated[list[str] | None, typer.Option(help="NAME=VALUE of the method itself; repeatable.")] = None,
     seed: Annotated[int, typer.Option()] = 0,
 ) -> None:
@@ -41,6 +43,12 @@ def train(
             split=split,
             validation=validation,
         )
+        return
+    if method == "cross":
+        own = {"base": encoder, "epochs": epochs, "batch": batch, "learning_rate": learning_rate, "seed": seed}
+        own |= {"weight_decay": weight_decay, "patience": patience, "post_window": post_window}
+        own |= {"pairs_per_epoch": pairs_per_epoch, **dict(map(_setting, setting or []))}
+        _say(_cross(own, out, suite=suite, split=split, validation=validation), out)
         return
     given: dict[str, Any] = {
         "epochs": epochs,
@@ -62,12 +70,23 @@ def train(
         validation=validation,
         listener=_tell,
     )
+    _say(record, out)
+
+
+def _say(record: "PersonalRecord", out: Path) -> None:
     found = record.training
     typer.echo(
         f"{record.method}: {found.pairs:,} pairs of {found.users} users; validation accuracy "
         f"{100 * found.validation['accuracy']:.1f} % on {found.validation['pairs']:,} pairs "
         f"(epoch {found.validation['epoch']})\nmodel: {out}    (prbench run --model personal:{out})"
     )
+
+
+def _cross(given: dict[str, Any], out: Path, **place: Any) -> "PersonalRecord":
+    from prbench.train.cross import CrossOptions, train_cross
+
+    options = _checked(CrossOptions, {name: value for name, value in given.items() if value is not None})
+    return train_cross(options, out, listener=_tell, **place)
 
 
 def _tune(given: dict[str, Any], out: Path, **place: Any) -> None:
@@ -95,13 +114,18 @@ def _tell(epoch: "Epoch") -> None:
 
 
 def _options(values: dict[str, Any]) -> Any:
+    from prbench.train import TrainOptions
+
+    return _checked(TrainOptions, values)
+
+
+def _checked(kind: Any, values: dict[str, Any]) -> Any:
     from pydantic import ValidationError
 
     from prbench.errors import ConfigError
-    from prbench.train import TrainOptions
 
     try:
-        return TrainOptions.model_validate(values)
+        return kind.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         option = str(first["loc"][0]).replace("_", "-")

@@ -1,15 +1,14 @@
 """`lm:smollm2`, `lm:DIR`, `lm:FILE.gguf`, `lm:ORG/NAME`: a causal language model on this machine, in four modes.
 
 `#compare` (the default) reads the logits of the letters A and B after a judge's prompt; `#rate` the expectation of a
-digit from 1 to 5; `#loglik` how likely the answer is, per token; `#pmi` how much likelier posts and plan make it, which
-is 0 for every answer where neither is shown. All are read from logits: no reply can be unreadable. A prompt longer than
-the window is never cut; it is invalid.
+digit from 1 to 5; `#loglik` how likely the answer is, per token; `#pmi` how much likelier the user's posts and plan
+make it than those of nobody in particular, which is 0 where neither is shown. All are read from logits: no reply can be
+unreadable. A prompt longer than the window is never cut; it is invalid.
 """
 
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple, get_args
@@ -24,6 +23,7 @@ from prbench.models._local import chunks
 from prbench.models._prefix import Reading, Request, last_logits, log_likelihood
 from prbench.models.protocols import ModelCard
 from prbench.prompts import Template
+from prbench.prompts.neutral import as_anybody
 from prbench.types import AnswerView, Message, Outcome, PairView, Prompt
 
 __all__ = [
@@ -37,8 +37,8 @@ __all__ = [
 ]
 
 Mode = Literal["compare", "loglik", "pmi", "rate"]
-BARE = "user without posts and plan"
-"""Role of the turn against which `#pmi` holds the full one."""
+ANYBODY = "anybody in the user's place"
+"""Role of the turn against which `#pmi` holds the user's own."""
 
 
 def load(rest: str, options: ModelOptions) -> "LetterComparer | LikelihoodRater | InformationRater | DigitRater":
@@ -258,34 +258,33 @@ class LikelihoodRater(_LogitReader):
 
 
 class InformationRater(LikelihoodRater):
-    """Rates by how much likelier posts and plan make the answer: pointwise mutual information, per token."""
+    """Rates by how much likelier this user's posts and plan make the answer than anybody's: information, per token."""
 
     mode = "pmi"
 
     def render(self, view: AnswerView) -> Prompt:
-        """As for the likelihood, and the same user turn without posts and plan."""
-        bare = self._template.render(replace(view, posts=(), plan=(), user=None))
-        return Prompt((*super().render(view).messages, Message(BARE, bare)))
+        """As for the likelihood, and the same turn with neutral posts and plan in the place of the user's."""
+        anybody = self._template.render(as_anybody(view))
+        return Prompt((*super().render(view).messages, Message(ANYBODY, anybody)))
 
     def _requests(self, prompt: Prompt) -> tuple[Request, ...]:
-        turn, answer, bare = prompt.messages
-        if turn.content == bare.content:
+        turn, answer, anybody = prompt.messages
+        if turn.content == anybody.content:
             return ()
-        with_context = Prompt((turn, answer))
-        without = Prompt((Message("user", bare.content), answer))
-        return (*super()._requests(with_context), *super()._requests(without))
+        own, neutral = Prompt((turn, answer)), Prompt((Message("user", anybody.content), answer))
+        return (*super()._requests(own), *super()._requests(neutral))
 
     def _outcome(self, values: list[tuple[float, ...]], usage: dict[str, float]) -> Outcome:
         if not values:
             return Outcome.scored(0.0, **usage)
         if not all(values):
             return Outcome.invalid("the answer has no tokens", **usage)
-        with_context, without = (math.fsum(part) / len(part) for part in values)
-        return Outcome.scored(with_context - without, **usage)
+        own, neutral = (math.fsum(part) / len(part) for part in values)
+        return Outcome.scored(own - neutral, **usage)
 
 
 def _conversation(prompt: Prompt) -> Prompt:
-    return Prompt(tuple(message for message in prompt.messages if message.role != BARE))
+    return Prompt(tuple(message for message in prompt.messages if message.role != ANYBODY))
 
 
 def _reply_request(model: LanguageModel, prompt: Prompt, words: Sequence[Sequence[int]]) -> Request:

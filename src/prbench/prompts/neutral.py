@@ -12,28 +12,26 @@ from prbench.types import AnswerView, Post
 __all__ = ["NEUTRAL_PLAN", "NEUTRAL_POSTS", "as_anybody"]
 
 NEUTRAL_PLAN = ("Something useful", "The way I like it")
-NEUTRAL_POSTS = tuple(
-    Post(id=f"anybody-{number}", text=text)
-    for number, text in enumerate(
-        (
-            "A question about the house\nHello everybody. I have a question and I hope somebody here can help. It came up "
-            "again last week and I would like to settle it before the end of the month. What would you do?",
-            "Which one to take?\nThere are two ways to go about it and I have read a little about both. I am not sure yet. "
-            "Thank you for reading, and for any answer.",
-            "Still the same thing\nI asked about this some time ago and the answers were useful. Now there is a new side to "
-            "it. How do other people handle this?",
-        ),
-        start=1,
-    )
+_TEXTS = (
+    """A question about the house
+Hello everybody. I have a question and I hope somebody here can help. It came up again last week and I would like to \
+settle it before the end of the month. What would you do?""",
+    """Which one to take?
+There are two ways to go about it and I have read a little about both. I am not sure yet. Thank you for reading, and \
+for any answer.""",
+    """Still the same thing
+I asked about this some time ago and the answers were useful. Now there is a new side to it. How do other people \
+handle this?""",
 )
+NEUTRAL_POSTS = tuple(Post(id=f"anybody-{number}", text=text) for number, text in enumerate(_TEXTS, start=1))
 
 
 def as_anybody(view: AnswerView) -> AnswerView:
     """The same view with neutral posts and a neutral plan, each where the view has its own.
 
     Example:
-        >>> as_anybody(AnswerView("Tea?", "Green.", plan=("Strong",), user="ann"))
-        AnswerView(question='Tea?', answer='Green.', posts=(), plan=('Something useful', 'The way I like it'), user=None)
+        >>> as_anybody(AnswerView("Tea?", "Green.", plan=("Strong",), user="ann")).plan
+        ('Something useful', 'The way I like it')
     """
     posts = NEUTRAL_POSTS if view.posts else ()
     return replace(view, posts=posts, plan=NEUTRAL_PLAN if view.plan else (), user=None)

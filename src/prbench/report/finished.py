@@ -42,6 +42,17 @@ def open_finished(path: Path | str) -> Finished:
             f"the run {str(path)!r} is not finished: it has no result.json",
             hint="the command that started it continues it",
         )
+    try:
+        return _verified(folder)
+    except (ValueError, KeyError, OSError) as error:
+        raise RunError(
+            f"the run {str(path)!r} cannot be read: " + f"{type(error).__name__}: {error}".splitlines()[0],
+            hint="was it made by another version of prbench? the command that made it computes it anew",
+        ) from error
+
+
+def _verified(folder: RunFolder) -> Finished:
+    path = folder.path
     records = tuple(folder.records().values())
     found = verify(path)
     if found.mismatches:

@@ -110,6 +110,11 @@ class TextPool:
     def __len__(self) -> int:
         return len(self._numbers)
 
+    @property
+    def longest(self) -> int:
+        """Characters of the longest text."""
+        return max(map(len, self._numbers))
+
     def blocks(self, longest: int | None = None) -> list[Block]:
         """The texts in blocks of bearable size, each at most so long; one that was cut ends in `…`."""
         blocks, chunk, size, first = [], [], 0, 0

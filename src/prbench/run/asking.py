@@ -32,16 +32,6 @@ class Asker(Protocol):
         ...
 
     @property
-    def naive_tokens(self) -> int:
-        """Tokens that a run of every prompt in full would have computed so far."""
-        ...
-
-    @property
-    def computed_tokens(self) -> int:
-        """Tokens computed so far."""
-        ...
-
-    @property
     def note(self) -> str | None:
         """What a user should know about how the model was run."""
         ...
@@ -67,16 +57,6 @@ class InProcess:
     def peak_flops(self) -> float | None:
         """As the model measures it."""
         return getattr(self._model, "peak_flops", None)
-
-    @property
-    def naive_tokens(self) -> int:
-        """As the model counts them."""
-        return self.effort.naive_tokens
-
-    @property
-    def computed_tokens(self) -> int:
-        """As the model counts them."""
-        return self.effort.computed_tokens
 
     @property
     def note(self) -> str | None:
@@ -135,16 +115,6 @@ class Tallies:
             self.peak_flops = max(tally.peak_flops, self.peak_flops or 0.0)
         if tally.note:
             self._notes[tally.note] = None
-
-    @property
-    def naive_tokens(self) -> int:
-        """Tokens that a run of every prompt in full would have computed so far."""
-        return self.effort.naive_tokens
-
-    @property
-    def computed_tokens(self) -> int:
-        """Tokens computed so far."""
-        return self.effort.computed_tokens
 
     @property
     def note(self) -> str | None:

@@ -6,7 +6,7 @@ from typing import Literal
 from prbench.errors import ModelError
 
 TRIES = 2
-"""Of a shard of many calls; after that its open calls are asked one by one, each once, so that one call alone fails."""
+"""Of a whole shard; after that its open calls are asked one by one, each once, so that one call alone fails."""
 _PATIENCE = 3
 
 Decision = Literal["go", "split", "give up"]
@@ -21,9 +21,9 @@ class Attempts:
 
     Example:
         >>> attempts = Attempts(workers=2)
-        >>> [attempts.begin(shard=0, calls=10) for _ in range(3)]
+        >>> [attempts.begin(shard=0, whole=True) for _ in range(3)]
         ['go', 'go', 'split']
-        >>> [attempts.begin(shard=1, calls=1) for _ in range(2)]
+        >>> [attempts.begin(shard=1, whole=False) for _ in range(2)]
         ['go', 'give up']
     """
 
@@ -32,12 +32,16 @@ class Attempts:
         self._limit = TRIES * workers + _PATIENCE
         self._silent_deaths = 0
 
-    def begin(self, shard: int, calls: int) -> Decision:
-        """Whether a shard may be handed out once more."""
+    def begin(self, shard: int, *, whole: bool) -> Decision:
+        """Whether a shard may be handed out once more: a whole one, or one call of a shard that was tried in vain."""
         self._begun[shard] += 1
-        if self._begun[shard] <= (TRIES if calls > 1 else 1):
+        if self._begun[shard] <= (TRIES if whole else 1):
             return "go"
-        return "split" if calls > 1 else "give up"
+        return "split" if whole else "give up"
+
+    def ended(self, shard: int) -> None:
+        """Nobody died of a shard: should it be asked again, it starts afresh."""
+        del self._begun[shard]
 
     def died(self) -> None:
         """A worker died."""

@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import closing
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -94,14 +93,8 @@ class Desk:
 
     def tally(self, *, final: bool = False) -> Tally:
         """What was done since this was last asked; `final` measures what the machine could have done as well."""
-        now, told = effort_of(self.model), self._told
-        self._told = replace(now)
-        since = Effort(
-            now.naive_tokens - told.naive_tokens,
-            now.computed_tokens - told.computed_tokens,
-            now.flops - told.flops,
-            now.seconds - told.seconds,
-        )
+        now = effort_of(self.model) + Effort()  # a copy, for it goes on
+        since, self._told = now - self._told, now
         peak = getattr(self.model, "peak_flops", None) if final else None
         return Tally(since, peak, getattr(self.model, "note", None))
 

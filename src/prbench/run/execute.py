@@ -78,12 +78,13 @@ def execute(
     """
     asker = hire(staff or Staff(), session.model, session.address, session.config.options)
     new = not folder.path.exists()
-    try:
-        return _execute(session, folder, asker, cache, listening, max_cost_usd, fresh)
-    except PrbenchError:
-        if new and not folder.records():
-            shutil.rmtree(folder.path, ignore_errors=True)  # a refusal leaves nothing behind
-        raise
+    with folder.locked():
+        try:
+            return _execute(session, folder, asker, cache, listening, max_cost_usd, fresh)
+        except PrbenchError:
+            if new and not folder.records() and not read_plans(folder):  # a refusal leaves nothing behind
+                shutil.rmtree(folder.path, ignore_errors=True)
+            raise
 
 
 def _execute(
@@ -95,26 +96,25 @@ def _execute(
     max_cost_usd: float | None,
     fresh: bool,
 ) -> Evaluation:
-    with folder.locked():
-        claim(session, folder)
-        if fresh:
-            folder.set_aside(["records.jsonl", "plans.jsonl"])
-        started = time.perf_counter()
-        spent = _make_plans(session, folder, cache, max_cost_usd)
-        records = folder.records()
-        spent += sum(call.cost_usd for call in distinct_calls(records.values()) if not call.cached)
-        with Appender(folder.records_path) as appender:
-            keep = _keeper(records, appender)
-            engine = Engine(session.model.card, asker, cache, keep, spent_usd=spent, max_cost_usd=max_cost_usd)
-            _make_records(session, engine, records, listening)
-        elapsed_s = time.perf_counter() - started
-        result = recompute(folder, records.values())
-        timing = _timing(session, records.values(), engine, elapsed_s)
-        if not engine.asked and (folder.path / "result.json").is_file():  # nothing new: it was finished before
-            timing["finished"] = folder.read_json("result.json")["result"]["timing"]["finished"]
-        result["result"]["timing"] = timing
-        folder.write_json("result.json", result)
-        write_parquet(folder.path / "records.parquet", records.values())
+    claim(session, folder)
+    if fresh:
+        folder.set_aside(["records.jsonl", "plans.jsonl"])
+    started = time.perf_counter()
+    spent = _make_plans(session, folder, cache, max_cost_usd)
+    records = folder.records()
+    spent += sum(call.cost_usd for call in distinct_calls(records.values()) if not call.cached)
+    with Appender(folder.records_path) as appender:
+        keep = _keeper(records, appender)
+        engine = Engine(session.model.card, asker, cache, keep, spent_usd=spent, max_cost_usd=max_cost_usd)
+        _make_records(session, engine, records, listening)
+    elapsed_s = time.perf_counter() - started
+    result = recompute(folder, records.values())
+    timing = _timing(session, records.values(), engine, elapsed_s)
+    if not engine.asked and (before := _finished_before(folder)):
+        timing["finished"] = before
+    result["result"]["timing"] = timing
+    folder.write_json("result.json", result)
+    write_parquet(folder.path / "records.parquet", records.values())
     return Evaluation(result, tuple(records.values()), folder.path)
 
 
@@ -180,16 +180,18 @@ def _make_plans(session: Session, folder: RunFolder, cache: CallCache | None, ma
     missing = {
         key: wanted[key] for key in wanted if (known := session.plans.get(key)) is None or known.status == "failed"
     }
+    left = len(missing)
     with Appender(folder.path / "plans.jsonl") as appender:
         for key, outcome in _plan_outcomes(planner, missing, cache):
-            if max_cost_usd is not None and spent >= max_cost_usd:
+            session.plans[key] = read_plan(key, outcome)
+            spent += outcome.cost_usd
+            appender.append(session.plans[key])
+            left -= 1
+            if left and max_cost_usd is not None and spent >= max_cost_usd:  # what is paid for is kept first
                 raise BudgetError(
                     f"stopped after ${spent:.4f} for plans: the limit is ${max_cost_usd:.2f}",
                     hint="all plans are kept; the same command with a higher --max-cost continues",
                 )
-            session.plans[key] = read_plan(key, outcome)
-            spent += outcome.cost_usd
-            appender.append(session.plans[key])
     return spent
 
 
@@ -239,6 +241,14 @@ def _timing(session: Session, records: Iterable[Record], engine: Engine, elapsed
         "latency_ms_p50": stats.quantile(latencies, 0.5).to_json() if latencies else None,
         "latency_ms_p95": stats.quantile(latencies, 0.95).to_json() if latencies else None,
     }
+
+
+def _finished_before(folder: RunFolder) -> str | None:
+    """When an earlier command finished this run; a damaged result is about to be replaced and says nothing."""
+    try:
+        return str(folder.read_json("result.json")["result"]["timing"]["finished"])
+    except (RunError, LookupError, TypeError):
+        return None
 
 
 def _effort(asker: Asker) -> Json:

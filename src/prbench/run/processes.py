@@ -22,7 +22,8 @@ from prbench.run.shards import Shard, View, cut, singles
 from prbench.run.worker import Report
 from prbench.types import Outcome
 
-_GONE = (EOFError, BrokenPipeError, ConnectionResetError)
+_GONE = (EOFError, OSError)
+"""Of a connection whose other end has died, perhaps in the middle of a message."""
 _END_SECONDS = 5.0
 
 
@@ -97,7 +98,7 @@ class _Floor:
                 yield from self._begin(self._waiting.popleft(), worker)
 
     def _begin(self, shard: Shard, worker: "_Worker") -> Iterator[tuple[str, Outcome]]:
-        decision = self._attempts.begin(shard.number, len(shard.calls))
+        decision = self._attempts.begin(shard.number, whole=shard.whole)
         if decision == "go":
             worker.take(shard)
         elif decision == "split":
@@ -156,7 +157,7 @@ class _Worker:
         self.connection, theirs = Pipe()
         threads = {variable: str(place.threads) for variable in THREAD_VARIABLES}
         self._process = subprocess.Popen(  # noqa: S603 - this interpreter, with code of our own
-            [sys.executable, "-c", f"from prbench.run.worker import main; main({theirs.fileno()})"],
+            [sys.executable, "-P", "-c", f"from prbench.run.worker import main; main({theirs.fileno()})"],
             env={**os.environ, **threads, "PYTHONPATH": os.pathsep.join(place.path)},
             stdin=subprocess.DEVNULL,
             pass_fds=[theirs.fileno()],

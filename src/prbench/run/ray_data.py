@@ -82,7 +82,7 @@ class RayData(Tallies):
         last = reports[-1]
         if last.error is not None and (last.kind == "broken" or not self._answered):
             raise last.error
-        if last.kind != "done" and len(shard.calls) > 1:
+        if last.kind != "done" and shard.whole:
             again.append(shard)
         elif last.kind != "done":
             reason = DIED if last.error is None else getattr(last.error, "message", str(last.error))
@@ -101,7 +101,7 @@ class Clerk:
         """Answer a shard, unless too many have died of it."""
         shard: Shard = pickle.loads(row["shard"])  # noqa: S301 - written by our own driver
         reports: list[Report] = []
-        decision = ray.get(self._ledger.begin.remote(shard.number, len(shard.calls)))
+        decision = ray.get(self._ledger.begin.remote(shard.number, shard.whole))
         if decision == "go":
             reports.append(work_on(self._desk, shard, reports.append))
             ray.get(self._ledger.end.remote(shard.number, reports[-1].kind == "done"))
@@ -120,17 +120,18 @@ class Ledger:
         self._open: set[int] = set()
         self._deaths = 0
 
-    def begin(self, shard: int, calls: int) -> Decision | Literal["hopeless"]:
+    def begin(self, shard: int, whole: bool) -> Decision | Literal["hopeless"]:
         """Whether a shard may be tried once more."""
         if shard in self._open:
             self._deaths += 1
             self._attempts.died()
         self._open.add(shard)
-        return "hopeless" if self._attempts.hopeless else self._attempts.begin(shard, calls)
+        return "hopeless" if self._attempts.hopeless else self._attempts.begin(shard, whole=whole)
 
     def end(self, shard: int, answered: bool) -> None:
-        """A shard is answered, or was refused by a model that lives."""
+        """A shard is answered, or was refused by a model that lives; Ray asks again if its answers are lost."""
         self._open.discard(shard)
+        self._attempts.ended(shard)
         if answered:
             self._attempts.answered()
 
@@ -154,6 +155,8 @@ def _pool(workers: int | None, weight_bytes: int | None, device: str) -> _Pool:
     if gpus and device != "cpu":
         return _Pool(min(workers or gpus, gpus), 1, 1)
     node_cores = [int(node.get("CPU", 0)) for node in nodes]
+    if not any(node_cores):
+        raise ConfigError("the Ray cluster has no cores to work on", hint="`ray status` shows what its nodes offer")
     memory = sum(int(node.get("memory", 0)) for node in nodes)
     wanted = workers or most_workers(sum(node_cores), memory, weight_bytes)
     threads = share_of(wanted, node_cores)

@@ -25,10 +25,12 @@ class Shard(NamedTuple):
 
     number: int
     calls: tuple[tuple[str, View], ...]
+    whole: bool = True
+    """As it was cut, answered calls aside; False for one call of a shard that was tried in vain."""
 
     def without(self, answered: "set[str]") -> "Shard":
         """The same shard with the calls that are still open."""
-        return Shard(self.number, tuple(call for call in self.calls if call[0] not in answered))
+        return self._replace(calls=tuple(call for call in self.calls if call[0] not in answered))
 
 
 def cut(calls: Mapping[str, View], workers: int, most_calls: int = MOST_CALLS) -> list[Shard]:
@@ -52,7 +54,7 @@ def cut(calls: Mapping[str, View], workers: int, most_calls: int = MOST_CALLS) -
 
 def singles(calls: Sequence[tuple[str, View]], first_number: int) -> list[Shard]:
     """Every call as a shard of its own, numbered from `first_number` on."""
-    return [Shard(first_number + place, (call,)) for place, call in enumerate(calls)]
+    return [Shard(first_number + place, (call,), whole=False) for place, call in enumerate(calls)]
 
 
 def _pieces(calls: Mapping[str, View], most: int) -> Iterator[list[tuple[str, View]]]:

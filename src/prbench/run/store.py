@@ -61,7 +61,10 @@ class RunFolder:
         path = self.path / name
         if not path.is_file():
             raise RunError(f"{str(self.path)!r} has no {name}", hint="was the run finished? run the same command again")
-        return json.loads(path.read_text(encoding="utf-8"))
+        try:
+            return json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise RunError(f"{path} is damaged: {error}", hint="run the same command again") from error
 
     def read_config(self) -> dict[str, Any]:
         """Read `config.toml`."""

@@ -35,4 +35,6 @@ class TrainOptions(Frozen):
     """Whether the rubric aspects of the training split are shown in place of the posts in a third of the examples."""
     also: str | None = None
     """Another suite whose pairs of the same split are learned from as well: pairs without a user, for what all like."""
+    also_repeat: int = Field(default=3, ge=1)
+    """How often each of those is shown in an epoch: there are few of them."""
     seed: int = 0

@@ -53,7 +53,7 @@ def train(
 
     encoder = FeatureStore(load_encoder(options.encoder, ModelOptions()))
     reader = Reader(encoder, post_window=options.post_window, answer_window=options.answer_window)
-    training = Training(options, [*pairs, *added], held, reader, out)
+    training = Training(options, [*pairs, *added * options.also_repeat], held, reader, out)
     training.run(listener)
     from prbench.train.tune import adopt_encoder
 

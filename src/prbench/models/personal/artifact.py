@@ -62,6 +62,11 @@ def save(folder: Path, record: PersonalRecord, weights: Mapping[str, Tensor]) ->
     temporary = folder / f".{WEIGHTS}.{os.getpid()}"
     save_file({name: tensor.contiguous() for name, tensor in weights.items()}, temporary)
     temporary.replace(folder / WEIGHTS)
+    save_record(folder, record)
+
+
+def save_record(folder: Path, record: PersonalRecord) -> None:
+    """Write what a model is, once its weights are there."""
     temporary = folder / f".{RECORD}.{os.getpid()}"
     temporary.write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
     temporary.replace(folder / RECORD)

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -16,6 +17,9 @@ from prbench.models.personal.person import stack
 from prbench.models.personal.reader import Reader
 from prbench.models.protocols import ModelCard
 from prbench.types import AnswerView, Channel, Judgment, Message, Outcome, Prompt
+
+if TYPE_CHECKING:
+    from prbench.models.personal.cross import CrossRater
 
 _CHUNK = 256
 """Views whose texts are embedded together."""
@@ -124,11 +128,15 @@ class PersonalRater:
         return self._judged.get(view.user, ()) if view.user is not None else ()
 
 
-def load(rest: str, options: ModelOptions) -> PersonalRater:
+def load(rest: str, options: ModelOptions) -> "PersonalRater | CrossRater":
     """Open the model that `prbench train … --out DIR` left in a folder."""
     address = f"personal:{rest}"
     folder = Path(rest).expanduser()
     record = artifact.read_record(folder, address)
+    if record.method == "cross":
+        from prbench.models.personal.cross import CrossRater
+
+        return CrossRater(folder, record, options)
     method = make(record.method, Width(record.width_post, record.width_item), dict(record.settings), seed=0)
     try:
         method.load_state_dict(artifact.read_weights(folder, address))

@@ -14,7 +14,9 @@ from prbench.run.store import write_whole
 from prbench.types import Record
 
 Row = dict[str, Any]
-_INTEGERS = frozenset({"repeat", "posts", "posts_dropped", "calls", "tokens_in", "tokens_out"})
+_INTEGERS = frozenset(
+    {"chosen_words", "rejected_words", "repeat", "posts", "posts_dropped", "calls", "tokens_in", "tokens_out"}
+)
 _FLOATS = frozenset({"credit", "chosen_score", "rejected_score", "margin", "latency_ms", "cost_usd"})
 
 
@@ -99,7 +101,7 @@ def _type(name: str) -> Any:
 
     if name in _FLOATS:
         return arrow.float64()
-    return arrow.int64() if name in _INTEGERS or name.endswith("_words") else arrow.string()
+    return arrow.int64() if name in _INTEGERS else arrow.string()
 
 
 def _beside(out: Path, write: Callable[[Path], None]) -> None:

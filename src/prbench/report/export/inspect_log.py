@@ -151,7 +151,7 @@ def _sample(row: PairRow, scores: Json, pair: Pair | None) -> Json:
 
 def _sample_score(credit: Credit) -> Json:
     words = [text for record in credit.records for text in record.raw if text]
-    answer = {1.0: "A", 0.0: "B"}.get(credit.credit, "tie")
+    answer = "A" if credit.credit > 0.5 else "B" if credit.credit < 0.5 else "tie"  # of several repeats, the most
     return {
         "value": credit.credit,
         "answer": answer,

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from prbench.config import digest
 from prbench.errors import ConfigError, PrbenchError
 from prbench.report.finished import open_finished
 from prbench.report.leaderboard.entry import Entry, Named, make_entry, read_names
@@ -53,7 +54,7 @@ class Board(NamedTuple):
     @property
     def slug(self) -> str:
         """Of its place on the page."""
-        return f"board-{self.fingerprint[:12]}"
+        return f"board-{digest([self.suite, self.split, self.fingerprint])[:12]}"
 
     @property
     def entries(self) -> list[Entry]:

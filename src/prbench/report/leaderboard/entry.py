@@ -19,7 +19,7 @@ Kind = Literal["rater", "comparer", "baseline", "personal"]
 Weights = Literal["open", "closed", "not known"]
 NAMES = "models.toml"
 
-_OPEN = frozenset({"hf", "lm", "embed", "dpo", "personal", "py"})
+_OPEN = frozenset({"hf", "lm", "embed", "dpo", "personal"})
 _LOCAL = ("//localhost", "//127.", "//[::1]")
 
 

@@ -1,13 +1,13 @@
 """The leaderboard as a folder: the page, each run's configuration and result, and all rows as JSON.
 
-The site is made whole beside its place and then put there, so a reader never meets half of one; a folder that is not
-a site of ours is left alone.
+The site is made whole beside its place and then put there, so a reader never meets half of one. A folder that is not
+a site of ours is left alone, and so is what others have put beside a site (`CNAME`, `.git`).
 """
 
 import json
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from prbench.report.leaderboard.page import leaderboard_page
 
 INDEX = "index.html"
 ROWS = "leaderboard.json"
+RUNS = "runs"
 _FILES = ("config.toml", "result.json", "dataset.json")
 
 
@@ -55,9 +56,8 @@ def _fill(folder: Path, found: Gathered) -> None:
     folder.chmod(0o755)
     entries = [entry for board in found.boards for entry in board.entries]
     for entry in entries:
-        _copy(entry, folder / "runs" / entry.slug)
-    rows = [row for board in found.boards for row in _rows(board)]
-    text = json.dumps(rows, ensure_ascii=False, indent=1, allow_nan=False)
+        _copy(entry, folder / RUNS / entry.slug)
+    text = json.dumps(rows(found.boards), ensure_ascii=False, indent=1, allow_nan=False)
     (folder / ROWS).write_text(text + "\n", encoding="utf-8")
     (folder / INDEX).write_text(leaderboard_page(found.boards), encoding="utf-8")
 
@@ -69,18 +69,27 @@ def _copy(entry: Entry, folder: Path) -> None:
 
 
 def _swap(made: Path, out: Path) -> None:
-    """Put the new site in its place; the former one goes only when the new one is there."""
+    """Put the new site in its place; only then the former one goes, and what others put beside it stays."""
     if not out.exists():
         made.replace(out)
         return
     former = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
     out.replace(former)
     made.replace(out)
+    for path in former.iterdir():
+        if path.name not in (INDEX, ROWS, RUNS):
+            path.replace(out / path.name)
     shutil.rmtree(former)
 
 
-def _rows(board: Board) -> list[dict[str, Any]]:
-    return [_row(board, section.context, section.leaks, line) for section in board.sections for line in section.lines]
+def rows(boards: Iterable[Board]) -> list[dict[str, Any]]:
+    """Every line of every board as JSON values."""
+    return [
+        _row(board, section.context, section.leaks, line)
+        for board in boards
+        for section in board.sections
+        for line in section.lines
+    ]
 
 
 def _row(board: Board, context: str, leaks: bool, line: Line) -> dict[str, Any]:
@@ -103,6 +112,6 @@ def _row(board: Board, context: str, leaks: bool, line: Line) -> dict[str, Any]:
         "effects": dict(line.effects),
         "records_fingerprint": entry.run.records_fingerprint,
         "command": entry.command,
-        "config": f"runs/{entry.slug}/config.toml",
+        "config": f"{RUNS}/{entry.slug}/config.toml",
         "finished": entry.result["timing"]["finished"],
     }

@@ -1,4 +1,4 @@
-"""The texts of a page, each kept once, and how they are made to fit: posts are cut first, then judges' words."""
+"""The texts of a page, each kept once, and how they are made to fit."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -8,8 +8,8 @@ from prbench.types import Pair, Post
 
 _SEPARATOR = "\x1e"
 """Between the replies behind one record; the page splits there."""
-_POST_LENGTHS = (4000, 2000, 1000, 500, 200)
-_WORD_LENGTHS = (4000, 2000, 1000, 500, 200, 80)
+_LENGTHS = (8000, 4000, 2000, 1400, 1000, 700, 500, 350, 250, 180, 120, 80)
+"""To how many characters long texts are cut, step by step."""
 
 
 class Fitted(NamedTuple):
@@ -66,19 +66,23 @@ class Pools:
         return self._post_texts
 
     def fit(self, room: int) -> Fitted:
-        """All texts in blocks, cut until they take at most so many bytes in the page, or cannot be cut further."""
+        """All texts in blocks that take at most so many bytes in the page, or cannot be cut further.
+
+        Whichever takes more room, posts or judges' words, is cut a step shorter, until all fits.
+        """
         blocks = {pool.id: pool.blocks() for pool in self._all()}
-        notes: list[str] = []
-        for pool, lengths, what in (
-            (self.posts, _POST_LENGTHS, "Posts"),
-            (self.words, _WORD_LENGTHS, "Judges' words"),
-        ):
-            for length in lengths:
-                if written_size(blocks) <= room:
-                    break
-                blocks[pool.id] = pool.blocks(length)
-                note = f"{what} are cut after {length:,} characters to keep this file small; suite and run have all."
-                notes = [*(known for known in notes if not known.startswith(what)), note]
+        steps = {pool: [length for length in _LENGTHS if length < pool.longest] for pool in (self.posts, self.words)}
+        cut: dict[TextPool, int] = {}
+        while written_size(blocks) > room and any(steps.values()):
+            largest = max((pool for pool in steps if steps[pool]), key=lambda pool: written_size({"": blocks[pool.id]}))
+            cut[largest] = steps[largest].pop(0)
+            blocks[largest.id] = largest.blocks(cut[largest])
+        names = {self.posts: "Posts", self.words: "Judges' words"}
+        notes = [
+            f"{names[pool]} are cut after {cut[pool]:,} characters to keep this file small; suite and run have all."
+            for pool in names
+            if pool in cut
+        ]
         return Fitted(blocks, tuple(notes))
 
     def _all(self) -> tuple[TextPool, ...]:

@@ -71,12 +71,14 @@ class Live:
         return True
 
     def follow(self) -> None:
-        """Refresh until stopped; a run that cannot be read for a moment leaves the older pages in place."""
+        """Refresh until stopped; whatever goes wrong leaves the older pages in place, and they say so."""
         while not self._stop.wait(max(self._pause_s, 2 * self._took_s)):
             try:
                 self.refresh()
             except PrbenchError as error:
                 self.problem = error.message
+            except Exception as error:  # files come and go while a run is made: a thread that ended would tell nobody
+                self.problem = f"the pages could not be renewed: {type(error).__name__}: {error}"
 
     def stop(self) -> None:
         """End `follow`."""

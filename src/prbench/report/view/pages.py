@@ -42,7 +42,7 @@ def build_pages(runs: Sequence[Path]) -> Mapping[str, str]:
 
 
 def _suite(path: Path) -> str:
-    """A short name of the suite a run is on, of letters that an address may hold."""
+    """A short name of the suite a run is on, of letters that an address holds as they are."""
     dataset = json.loads((RunFolder.existing(path).path / "dataset.json").read_text(encoding="utf-8"))
-    name = "".join(letter if letter.isalnum() else "-" for letter in dataset["name"])
+    name = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in dataset["name"])
     return f"{name}-{dataset['fingerprint'][:8]}"

@@ -1,6 +1,7 @@
 """The server: loopback only, GET only, its own name only."""
 
 import json
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -33,7 +34,8 @@ class Server(ThreadingHTTPServer):
     """
 
     daemon_threads = True
-    allow_reuse_address = False  # two viewers on one port would answer for each other
+    # A viewer that is started again finds its port; on Windows two could listen there and answer for each other.
+    allow_reuse_address = os.name == "posix"
 
     def __init__(self, live: Live, port: int = 0) -> None:
         self.live = live

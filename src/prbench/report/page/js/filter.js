@@ -19,7 +19,16 @@ function termsOf(query) {
   return terms.filter(Boolean);
 }
 
-const holding = (texts, term) => Uint8Array.from(texts, (text) => (text.includes(term) ? 1 : 0));
+/** For each text of a corpus whether it holds a term; after a hit the search goes on in the next text. */
+function holding({ text, ends }, term) {
+  const found = new Uint8Array(ends.length);
+  let number = 0;
+  for (let at = text.indexOf(term); at >= 0; at = text.indexOf(term, ends[number])) {
+    while (ends[number] <= at) number++;
+    found[number] = 1;
+  }
+  return found;
+}
 
 /** For each pair whether it holds every term, in any of the texts searched. Null where there is nothing to search. */
 async function searchPairs(data, query, scope) {
@@ -36,7 +45,7 @@ async function searchPairs(data, query, scope) {
 async function holdersOf(data, term, scope) {
   const { core } = data;
   const holds = Uint8Array.from(core.ids, (id) => (id.toLowerCase().includes(term) ? 1 : 0));
-  const [questions, answers] = await Promise.all(["questions", "answers"].map((pool) => data.lowerTexts(pool)));
+  const [questions, answers] = await Promise.all(["questions", "answers"].map((pool) => data.corpus(pool)));
   const inQuestion = holding(questions, term);
   const inAnswer = holding(answers, term);
   for (let i = 0; i < holds.length; i++) {
@@ -49,10 +58,10 @@ async function holdersOf(data, term, scope) {
 /** Also what stands behind a pair: rubric, the user's own posts, what judges wrote. */
 async function addHidden(data, term, holds) {
   const { core } = data;
-  const inRubric = holding(await data.lowerTexts("rubrics"), term);
+  const inRubric = holding(await data.corpus("rubrics"), term);
   const inProfile = await profilesHolding(data, term);
   for (let i = 0; i < holds.length; i++) holds[i] |= inRubric[core.rubric[i]] | inProfile[core.profile[i]];
-  const inWords = holding(await data.lowerTexts("words"), term);
+  const inWords = holding(await data.corpus("words"), term);
   if (!inWords.includes(1)) return;
   for (let model = 0; model < data.models.length; model++) {
     const parts = await data.records(model);
@@ -67,7 +76,7 @@ async function addHidden(data, term, holds) {
 
 async function profilesHolding(data, term) {
   const people = await block("people");
-  const inPost = holding(await data.lowerTexts("posts"), term);
+  const inPost = holding(await data.corpus("posts"), term);
   return Uint8Array.from(people.profiles, (posts) => (posts.some((post) => inPost[people.post_texts[post]]) ? 1 : 0));
 }
 

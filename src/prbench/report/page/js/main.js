@@ -34,8 +34,10 @@ class Browser {
   async refresh(wanted, instead = "") {
     const turn = ++this.turn;
     const started = performance.now();
+    this.root.setAttribute("aria-busy", "true");
     const searched = await searchPairs(this.data, wanted.query, wanted.scope);
     if (turn !== this.turn) return;
+    this.root.removeAttribute("aria-busy");
     this.wanted = wanted;
     const kept = selectPairs(this.data, wanted, searched);
     this.list.show(kept, wanted.context);
@@ -82,6 +84,8 @@ function openBrowser() {
     const data = await Data.open();
     const browser = new Browser(data, await data.texts("questions"));
     listenForKeys(browser);
+    const idle = window.requestIdleCallback ?? ((work) => setTimeout(work, 500));
+    idle(() => ["questions", "answers"].forEach((pool) => data.corpus(pool))); // so that the first search is quick
     return browser;
   })();
   return opening;
