@@ -79,8 +79,9 @@ def candidates(world: World, plan: Plan, book: Book, encoder: str) -> Iterator[C
     reader = functools.cache(lambda: open_reader(basic))
     trained = functools.partial(_trained, world, book, reader)
     if not world.told:  # who reads no reasons earns what the world without reasons says
-        yield from _simple(world, plan, reader)
-    yield Candidate("bt", "the two texts", {"": trained(basic)}, (0,))
+        yield from _simple(world, plan, reader, encoder)
+    basis = digest(basic.model_dump(mode="json"))
+    yield Candidate("bt", "the two texts", {"": trained(basic)}, (0,), basis)
     for method in plan.methods:
         settings = {
             ", ".join(f"{name} {value:g}" for name, value in grid.items()): trained(
@@ -89,18 +90,18 @@ def candidates(world: World, plan: Plan, book: Book, encoder: str) -> Iterator[C
             for grid in plan.grid
         }
         knows = "the shots and their reasons" if world.told else "the shots"
-        yield Candidate(method, f"{knows}; trained on other people", settings, plan.shots)
+        yield Candidate(method, f"{knows}; trained on other people", settings, plan.shots, basis)
     if world.ratings:
         yield from _collaborative(world, plan)
 
 
-def _simple(world: World, plan: Plan, reader: Callable[[], Reader]) -> Iterator[Candidate]:
+def _simple(world: World, plan: Plan, reader: Callable[[], Reader], encoder: str) -> Iterator[Candidate]:
     """Who learns from nobody else."""
     for name in BLIND:
         yield Candidate(name, "the two texts", {"": functools.partial(Blind, name)}, (0,))
     yield Candidate("length habit", "the shots", {"": functools.partial(Habit, world)}, plan.shots)
     own = {f"ridge {ridge:g}": _later(lambda ridge: OwnTaste(world, reader(), ridge), ridge) for ridge in plan.ridges}
-    yield Candidate("own taste", "the shots", own, plan.shots)
+    yield Candidate("own taste", "the shots", own, plan.shots, basis=encoder)
 
 
 def _collaborative(world: World, plan: Plan) -> Iterator[Candidate]:
@@ -119,14 +120,14 @@ def _find(world: World, candidate: Candidate, plan: Plan, book: Book) -> Finding
     most = max(candidate.shots)
     makers = {setting: functools.cache(make) for setting, make in candidate.settings.items()}
     tried = {
-        setting: book.cell(world, candidate.name, setting, "validation", most, make).accuracy
+        setting: book.cell(world, candidate.name, setting, candidate.basis, "validation", most, make).accuracy
         for setting, make in makers.items()
         if len(makers) > 1
     }
     setting = max(tried, key=lambda setting: tried[setting]) if tried else next(iter(makers))
     splits = [split for split in FINAL if split in world.pairs] if plan.final else ["validation"]
     cells = {
-        (split, shots): book.cell(world, candidate.name, setting, split, shots, makers[setting])
+        (split, shots): book.cell(world, candidate.name, setting, candidate.basis, split, shots, makers[setting])
         for split in splits
         for shots in candidate.shots
     }
@@ -139,8 +140,7 @@ def _trained(world: World, book: Book, reader: Callable[[], Reader], options: Tr
     """Train when it is asked for; the folder's name says everything that the weights depend on."""
 
     def make() -> Taste:
-        content = digest([[pair.id, pair.user, world.shots[pair.user]] for pair in world.pairs["train"]])
-        known = {"world": world.name, "content": content, "options": options.model_dump(mode="json")}
+        known = {"learned": world.learned, "options": options.model_dump(mode="json")}
         folder = book.folder / "models" / f"{options.method}-{digest(known)[:16]}"
         with book.spending(f"{world.name} {options.method} training"):
             train_method(world, options, reader(), folder)

@@ -48,12 +48,15 @@ class Book:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def cell(self, world: World, taste: str, setting: str, split: str, shots: int, make: Callable[[], Taste]) -> Cell:
+    def cell(
+        self, world: World, taste: str, setting: str, basis: str, split: str, shots: int, make: Callable[[], Taste]
+    ) -> Cell:
         """Measure a taste, or read what was measured before; `make` is only called where something is to be done."""
         pairs = world.pairs[split]
         known = world.first(shots)
         asked = digest([[pair.id, pair.user, known[pair.user]] for pair in pairs])
-        key = digest({"world": world.name, "taste": taste, "setting": setting, "shots": shots, "asked": asked})[:20]
+        what = {"world": world.name, "learned": world.learned, "taste": taste, "setting": setting, "basis": basis}
+        key = digest({**what, "shots": shots, "asked": asked})[:20]
         path = self.folder / "cells" / f"{key}.json"
         if path.is_file():
             return Cell.model_validate_json(path.read_text(encoding="utf-8"))

@@ -55,6 +55,8 @@ class Candidate(NamedTuple):
     knows: str
     settings: Mapping[str, Callable[[], Taste]]
     shots: Sequence[int]
+    basis: str = ""
+    """Whatever else a result depends on, beyond world and setting: how it is trained, by which encoder."""
 
 
 class Finding(NamedTuple):

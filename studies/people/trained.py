@@ -8,6 +8,7 @@ checks (see `worlds.checked`) say what may be shared.
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -87,7 +88,7 @@ class Trained:
 
     def __init__(self, world: World, folder: Path) -> None:
         self._world = world
-        self._rater: PersonalRater = load(str(folder), ModelOptions())
+        self._rater = cast(PersonalRater, load(str(folder), ModelOptions()))
 
     def margins(self, pairs: Sequence[Pair], shots: Shots) -> Numbers:
         """Score of the chosen text less that of the rejected one."""

@@ -11,6 +11,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,6 +65,16 @@ class World:
     """Whether the reasons of the shots are shown as posts."""
     new_items: bool = True
     """Whether no text that is asked in validation or test has been seen in training."""
+
+    @cached_property
+    def learned(self) -> str:
+        """A digest of all that a taste may be learned or chosen from."""
+        seen = [
+            [pair.id, pair.user, pair.chosen, pair.rejected, self.shots[pair.user]]
+            for split in ("train", "validation")
+            for pair in self.pairs[split]
+        ]
+        return digest({"pairs": seen, "ratings": self.ratings, "told": self.told})
 
     def first(self, count: int) -> Shots:
         """The first so many shots of everybody."""

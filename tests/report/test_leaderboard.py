@@ -99,7 +99,7 @@ def test_ranks_are_those_of_the_paired_tests(site, results):
         (place.best_rank, place.worst_rank, "".join(place.letters)) for place in expected
     ]
     assert (rows[2]["model"], rows[2]["best_rank"]) == ("py:lb:silent", None)  # speaks on a sixth of the pairs
-    assert [row["context"] for row in rows_of(out) if row["effects"]] == ["profile"] * 4  # whose effects they are
+    assert [row["context"] for row in rows_of(out) if row["effects"]] == ["profile"] * 3  # whose effects they are
 
 
 def _largest(site):

@@ -113,6 +113,19 @@ def test_the_same_command_does_nothing_twice(made: Study):
     assert again["lore"].cells["test", 8].credits == made.findings["lore"].cells["test", 8].credits
 
 
+def test_what_was_learned_otherwise_is_measured_anew(world: World, tmp_path: Path):
+    class Sure:
+        def margins(self, pairs, shots):
+            return np.ones(len(pairs))
+
+    book, made = Book(tmp_path), []
+    other = dataclasses.replace(world, pairs={**world.pairs, "train": world.pairs["train"][:100]})
+    for asked, basis in ((world, ""), (world, ""), (world, "more epochs"), (other, "")):
+        book.cell(asked, "sure", "", basis, "test", 2, lambda: made.append(1) or Sure())
+    assert len(made) == 3
+    assert book.looks() == {(world.name, "sure", "test", 2): 3}
+
+
 def test_the_page_has_the_figures_and_keeps_what_was_written_by_hand(made: Study, tmp_path: Path):
     path = tmp_path / "page.md"
     findings = {made.world.name: (made.world, list(made.findings.values()))}

@@ -3,7 +3,7 @@
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
@@ -16,6 +16,7 @@ def leaderboard(
     format: FormatOption = Format.table,
 ) -> None:
     """Make a static leaderboard of all runs in a folder that can be computed again; says which cannot, and why."""
+    from prbench.report import Format as Shown
     from prbench.report import render
     from prbench.report.leaderboard import write_site
     from prbench.report.leaderboard.site import rows
@@ -26,5 +27,5 @@ def leaderboard(
         not_listed = [{"run": str(item.path), "why": item.reason} for item in found.left_out]
         typer.echo(json.dumps({"rows": rows(found.boards), "not_listed": not_listed}, ensure_ascii=False, indent=2))
     else:
-        typer.echo(render(leaderboard_tables(found), format.value))
+        typer.echo(render(leaderboard_tables(found), cast(Shown, format.value)))
     print(f"\nsite: {out / 'index.html'}", file=sys.stderr)

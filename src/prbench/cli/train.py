@@ -17,7 +17,7 @@ def train(
     suite: Annotated[str, typer.Option(help="Name or path.")] = "mirror",
     split: Annotated[str, typer.Option(help="What is learned from.")] = "train",
     validation: Annotated[str, typer.Option(help="What early stopping looks at.")] = "validation",
-    encoder: Annotated[str, typer.Option(help="Frozen encoder: embed:NAME or embed:DIR.")] = "embed:minilm",
+    encoder: Annotated[str, typer.Option(help="Frozen encoder: embed:, lm: or hf:NAME.")] = "embed:minilm",
     epochs: Annotated[int | None, typer.Option(min=1)] = None,
     batch: Annotated[int | None, typer.Option(min=1, help="Pairs in a step.")] = None,
     learning_rate: Annotated[float | None, typer.Option()] = None,

@@ -222,7 +222,7 @@ def _cluster() -> Iterator[None]:
         ray.init(
             address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **({} if address else own)
         )
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except Exception as error:  # a node that starts too slowly is a bare Exception in Ray
         raise ConfigError(
             f"Ray at {address or 'this machine'} cannot be used: {error}",
             hint="RAY_ADDRESS names a running cluster as HOST:PORT; without it one is started here",
