@@ -20,13 +20,13 @@ def view(
 
     print("making the pages …", file=sys.stderr)
     live = Live(expand(runs), build_pages)
-    with serve(live, port) as server:
-        if port not in (0, server.port):
-            print(f"note: port {port} is taken", file=sys.stderr)
-        typer.echo(f"{server.url}    (Ctrl-C stops it)")
-        if not no_browser:
-            webbrowser.open(server.url)
-        try:
+    try:
+        with serve(live, port) as server:
+            if port not in (0, server.port):
+                print(f"note: port {port} is taken", file=sys.stderr)
+            typer.echo(f"{server.url}    (Ctrl-C stops it)")
+            if not no_browser:
+                webbrowser.open(server.url)
             threading.Event().wait()
-        except KeyboardInterrupt:
-            print("\nstopped", file=sys.stderr)
+    except KeyboardInterrupt:  # also one that comes while the pages are just up
+        print("\nstopped", file=sys.stderr)
