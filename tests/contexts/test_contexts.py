@@ -200,3 +200,23 @@ def test_the_posts_that_bear_on_the_question_are_kept_and_retrieved():
     pair = long_pair(count=6, words=50)  # it asks about word3
     assert [post.id for post in show(ContextBuilder([pair], Spy(window=70)), pair, "profile").view.posts] == ["p3"]
     assert [post.id for post in show(ContextBuilder([pair], Spy()), pair, "retrieved@1").view.posts] == ["p3"]
+
+
+def test_candidates_are_shown_as_the_pairs_own_answers_are():
+    pairs = mirrored()
+    builder = ContextBuilder(pairs, Spy())
+    for context in ("none", "profile", "other", "retrieved@2", "oracle"):
+        view = show(builder, pairs[0], context).view
+        shown = builder.show_answers(pairs[0], Context.parse(context), [pairs[0].chosen, pairs[0].rejected])
+        assert shown.views == view.answers()
+
+
+def test_all_candidates_are_read_with_the_posts_that_fit_the_longest():
+    pair = mirrored()[0]
+    model = Spy(window=120)
+    long = "word " * 40
+    both = ContextBuilder([pair], model).show_answers(pair, Context.parse("profile"), ["short", long])
+    alone = ContextBuilder([pair], model).show_answers(pair, Context.parse("profile"), ["short"])
+    assert both.views[0].posts == both.views[1].posts
+    assert model.length(model.render(both.views[1])) <= 120
+    assert len(alone.views[0].posts) >= len(both.views[0].posts)

@@ -1,12 +1,13 @@
 """Contexts: what of the user a model is shown, and whether it fits."""
 
 from prbench.contexts.budget import Unfit, is_rater, render_all
-from prbench.contexts.builder import ContextBuilder, Shown, aspect_line
+from prbench.contexts.builder import ContextBuilder, Shown, ShownAnswers, aspect_line
 from prbench.contexts.derange import decides, derangement, mirror_twins, stances
 
 __all__ = [
     "ContextBuilder",
     "Shown",
+    "ShownAnswers",
     "Unfit",
     "aspect_line",
     "decides",

@@ -79,6 +79,11 @@ class Budget:
         shown = _showing(view, kept)
         return Fitted(shown, tuple(post.id for post in view.posts if post not in set(kept)))
 
+    def fit_all(self, view: PairView, answers: Sequence[str]) -> Fitted | Unfit:
+        """Drop posts until the view fits whichever of these answers it holds, so that all are read with the same."""
+        longest = max(answers, key=lambda text: self._answer(view, text), default="")
+        return self.fit(replace(view, first=longest, second=longest))
+
     def _chosen(self, view: PairView) -> list[Post]:
         """The most relevant posts that fit together: first by added lengths, then as measured whole."""
         ranked = self._ranker.rank(view.question, view.posts)

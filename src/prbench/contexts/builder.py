@@ -8,13 +8,20 @@ from prbench.contexts.derange import mirror_twins, other_users
 from prbench.errors import ContextError
 from prbench.models.protocols import Model
 from prbench.rank import BM25, Ranker
-from prbench.types import Aspect, Context, Pair, PairView, Post
+from prbench.types import AnswerView, Aspect, Context, Pair, PairView, Post
 
 
 class Shown(NamedTuple):
     """What a model is shown for a pair: the chosen answer stands first, the run swaps where it must."""
 
     view: PairView
+    dropped: tuple[str, ...]
+
+
+class ShownAnswers(NamedTuple):
+    """What a Rater is shown of some answers to a pair's question: all of them with the same posts."""
+
+    views: tuple[AnswerView, ...]
     dropped: tuple[str, ...]
 
 
@@ -58,15 +65,28 @@ class ContextBuilder:
 
     def show(self, pair: Pair, context: Context) -> Shown | Unfit:
         """What the model sees of this pair in this context, or why it can see nothing."""
+        view = self._view(pair, context)
+        fitted = view if isinstance(view, Unfit) else self._budget.fit(view)
+        return fitted if isinstance(fitted, Unfit) else Shown(fitted.view, fitted.dropped)
+
+    def show_answers(self, pair: Pair, context: Context, answers: Sequence[str]) -> ShownAnswers | Unfit:
+        """What a Rater sees of other answers to the pair's question, as it would see the pair's own (D14)."""
+        view = self._view(pair, context)
+        fitted = view if isinstance(view, Unfit) else self._budget.fit_all(view, answers)
+        if isinstance(fitted, Unfit):
+            return fitted
+        shown = fitted.view
+        views = (AnswerView(shown.question, answer, shown.posts, shown.plan, shown.user) for answer in answers)
+        return ShownAnswers(tuple(views), fitted.dropped)
+
+    def _view(self, pair: Pair, context: Context) -> PairView | Unfit:
         user, posts = self._posts(pair, context)
         plan = self._plan(pair, context)
         if isinstance(plan, Unfit):
             return plan
         if "posts" in context.needs and not posts:
             return Unfit(f"user {user!r} has no posts to show")
-        view = PairView(pair.question, pair.chosen, pair.rejected, posts, plan, user)
-        fitted = self._budget.fit(view)
-        return fitted if isinstance(fitted, Unfit) else Shown(fitted.view, fitted.dropped)
+        return PairView(pair.question, pair.chosen, pair.rejected, posts, plan, user)
 
     def _posts(self, pair: Pair, context: Context) -> tuple[str | None, tuple[Post, ...]]:
         match context.name:
