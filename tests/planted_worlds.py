@@ -85,10 +85,13 @@ def teacher(name: str, seed: int = 11) -> Method:
             found.prototypes.sub_(found.prototypes.mean(0)).mul_(2)
             found.mixture.weight.mul_(6)
             found.place.weight.mul_(0.5)
+        elif name == "stances":
+            found.gain.copy_(torch.tensor([6.0, 0.0, 3.0]))
+            found.clarity.mul_(2)
     return found
 
 
-SHARP = {"bt": 20.0, "user-bt": 8.0, "vpl": 4.0, "pal": 6.0, "lore": 12.0, "gpo": 6.0}
+SHARP = {"bt": 20.0, "user-bt": 8.0, "vpl": 4.0, "pal": 6.0, "lore": 12.0, "gpo": 6.0, "stances": 1.2}
 """How many times its own reward a teacher feels: sets the Bayes rate."""
 
 

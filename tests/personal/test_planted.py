@@ -8,7 +8,7 @@ import pytest
 import planted_worlds
 from planted_worlds import World, accuracy, student, teacher, world
 
-PERSONAL = ("user-bt", "vpl", "pal", "lore", "gpo")
+PERSONAL = ("user-bt", "vpl", "pal", "lore", "gpo", "stances")
 
 
 def _parts(name: str, *, hidden: bool) -> tuple[World, World, World]:

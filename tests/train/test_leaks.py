@@ -2,8 +2,10 @@
 
 import pytest
 
+from prbench.data import load_pairs
+from prbench.data.passages import load_passages
 from prbench.errors import DataError
-from prbench.train.leaks import check_apart
+from prbench.train.leaks import check_apart, check_splits
 from prbench.types import Pair, Post
 
 
@@ -52,3 +54,28 @@ def test_ids_do_not_matter() -> None:
 def test_the_same_sign_without_a_word_is_found() -> None:
     with pytest.raises(DataError, match="👍"):
         check_apart([_pair("tea", chosen="👍")], [_pair("soup", chosen=" 👍")], what="test")
+
+
+def _split(pair: Pair, split: str) -> Pair:
+    return pair.model_copy(update={"tags": {"split": split}})
+
+
+def test_known_users_may_have_their_posts_but_no_known_answer() -> None:
+    train = [_pair("tea")]
+    same_user = _pair("soup", profile=train[0].profile)
+    check_splits(train, [_split(same_user, "seen-users")], "validation")
+    with pytest.raises(DataError, match="of the test split"):
+        check_splits(train, [_split(same_user, "test")], "validation")
+    with pytest.raises(DataError, match="of the seen-users split"):
+        check_splits(train, [_split(_pair("soup", rejected="no tea"), "seen-users")], "validation")
+
+
+def test_other_texts_that_are_learned_from_are_checked_too() -> None:
+    with pytest.raises(DataError, match="of the mine split"):
+        check_splits([_pair("tea")], [_split(_pair("soup"), "mine")], "mine", extra=["no soup"])
+
+
+def test_what_the_package_ships_is_apart() -> None:
+    everything = load_pairs("mirror")
+    train = [pair for pair in everything if pair.tags["split"] == "train"]
+    check_splits(train, everything, "validation", extra=[passage.text for passage in load_passages()])

@@ -26,8 +26,8 @@ from prbench.models.personal import artifact
 from prbench.models.personal.cross import FOLDER, PieceChooser
 from prbench.models.personal.method import bradley_terry
 from prbench.train.epochs import Listener, Loop, Measured
-from prbench.train.leaks import check_apart
-from prbench.train.train import HELD_OUT, of_split
+from prbench.train.leaks import check_splits
+from prbench.train.train import of_split
 from prbench.types import Frozen, Message, Pair, Prompt
 
 _LOOK_TOKENS = 8192
@@ -167,8 +167,7 @@ def train_cross(
     everything = load_pairs(suite)
     pairs, held = of_split(everything, split), of_split(everything, validation)
     _check(pairs)
-    for name in dict.fromkeys((validation, *HELD_OUT)):
-        check_apart(pairs, [pair for pair in everything if pair.tags.get("split") == name], what=name)
+    check_splits(pairs, everything, validation)
     training = CrossTraining(options, pairs, held, out)
     training.run(listener)
     facts = artifact.TrainingFacts(

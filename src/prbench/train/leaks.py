@@ -10,10 +10,37 @@ from prbench.types import Pair
 _WORDS = re.compile(r"\w+")
 
 
-def check_apart(train: Sequence[Pair], held_out: Sequence[Pair], *, what: str) -> None:
+HELD_OUT = ("validation", "test")
+NEW_QUESTIONS = "seen-users"
+"""The split of the training's own users: their posts are known, its questions and answers are not."""
+
+
+def check_splits(
+    train: Sequence[Pair], everything: Iterable[Pair], validation: str, *, extra: Iterable[str] = ()
+) -> None:
+    """Check a training against all splits that a model may be tested on.
+
+    Args:
+        train: What is learned from.
+        everything: All pairs at hand, with the tag `split`.
+        validation: What early stopping looks at.
+        extra: Other texts that are learned from.
+    """
+    splits: dict[str, list[Pair]] = {}
+    for pair in everything:
+        splits.setdefault(pair.tags.get("split", ""), []).append(pair)
+    for name in dict.fromkeys((validation, *HELD_OUT)):
+        check_apart(train, splits.get(name, ()), what=name, extra=extra)
+    check_apart(train, splits.get(NEW_QUESTIONS, ()), what=NEW_QUESTIONS, users=False, extra=extra)
+
+
+def check_apart(
+    train: Sequence[Pair], held_out: Sequence[Pair], *, what: str, users: bool = True, extra: Iterable[str] = ()
+) -> None:
     """Refuse to train if a question, an answer or a post of the held-out pairs is among the training texts.
 
-    Case, punctuation and spacing do not matter.
+    Case, punctuation and spacing do not matter. Without `users` only questions and answers must be apart: a split of
+    the training's own users with new questions.
 
     Example:
         >>> pair = Pair(id="1", user="a", question="Tea?", chosen="Green.", rejected="Black.")
@@ -22,8 +49,8 @@ def check_apart(train: Sequence[Pair], held_out: Sequence[Pair], *, what: str) -
         prbench.errors.DataError: 1 text of the test split is in the training split too; first: 'Black.'
         ...
     """
-    seen = {_plain(text) for text in texts(train)}
-    if shared := sorted({text for text in texts(held_out) if _plain(text) in seen}):
+    seen = {_plain(text) for text in (*texts(train), *extra)}
+    if shared := sorted({text for text in texts(held_out, posts=users) if _plain(text) in seen}):
         count = f"{len(shared)} text" + (" of" if len(shared) == 1 else "s of")
         verb = "is" if len(shared) == 1 else "are"
         raise DataError(
@@ -32,11 +59,13 @@ def check_apart(train: Sequence[Pair], held_out: Sequence[Pair], *, what: str) -
         )
 
 
-def texts(pairs: Iterable[Pair]) -> set[str]:
-    """Every question, answer and post of some pairs."""
+def texts(pairs: Iterable[Pair], *, posts: bool = True) -> set[str]:
+    """Every question and answer of some pairs, and every post."""
     found: set[str] = set()
     for pair in pairs:
-        found |= {pair.question, pair.chosen, pair.rejected, *(post.text for post in pair.profile)}
+        found |= {pair.question, pair.chosen, pair.rejected}
+        if posts:
+            found.update(post.text for post in pair.profile)
     return found
 
 

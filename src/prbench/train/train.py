@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 from prbench.config import ModelOptions
 from prbench.data import Suite, load_pairs
 from prbench.errors import ConfigError, DataError
-from prbench.train.leaks import check_apart
+from prbench.train.leaks import check_splits
 from prbench.train.options import TrainOptions
 from prbench.types import Pair
 
 if TYPE_CHECKING:
     from prbench.models.personal.artifact import PersonalRecord
     from prbench.train.loop import Epoch
-
-HELD_OUT = ("validation", "test")
 
 
 def train(
@@ -42,9 +40,7 @@ def train(
     _check(options, pairs, held)
     other = load_pairs(options.also) if options.also else ()
     added = of_split(other, split) if isinstance(other, Suite) else []
-    for name in dict.fromkeys((validation, *HELD_OUT)):
-        kept = [pair for source in (everything, other) for pair in source if pair.tags.get("split") == name]
-        check_apart([*pairs, *added], kept, what=name)
+    check_splits([*pairs, *added], [*everything, *other], validation)
     from prbench.models.personal.artifact import TrainingFacts
     from prbench.models.personal.features import FeatureStore
     from prbench.models.personal.reader import Reader

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from prbench.config import ModelOptions
 from prbench.data import load_pairs
 from prbench.data.passages import load_passages
-from prbench.train.leaks import check_apart
+from prbench.train.leaks import check_splits
 from prbench.train.stances import Axes, answer_stances, labelled
-from prbench.train.train import HELD_OUT, of_split
+from prbench.train.train import of_split
 
 if TYPE_CHECKING:
     from prbench.train.encoder import TuneEpoch, TuneOptions, Tuning
@@ -40,13 +40,13 @@ def tune(
     """
     everything = load_pairs(suite)
     pairs, held = of_split(everything, split), of_split(everything, validation)
-    for name in dict.fromkeys((validation, *HELD_OUT)):
-        check_apart(pairs, [pair for pair in everything if pair.tags.get("split") == name], what=name)
+    written = load_passages() if passages else ()
+    check_splits(pairs, everything, validation, extra=[passage.text for passage in written])
     from prbench.models.registry import load_encoder
     from prbench.train.encoder import Tuning
 
     axes = Axes.of(pairs)
-    texts = labelled(pairs, load_passages() if passages else (), axes)
+    texts = labelled(pairs, written, axes)
     encoder = load_encoder(options.base, ModelOptions())
     tuning = Tuning(options, texts, axes, list(answer_stances(held, axes).items()), encoder, out)
     tuning.run(listener)
