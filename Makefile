@@ -19,7 +19,7 @@ $(VENV)/.core: pyproject.toml constraints.txt
 $(VENV)/.dev: $(VENV)/.core
 	@echo "installing what the tests need …"
 	$(PIP) torch==2.13.0
-	$(PIP) --editable '.[hf,lm,hub,api,scale]' --requirement requirements-dev.txt
+	$(PIP) --editable '.[hf,lm,hub,api,scale,annotate,train,serve,ppo]' --requirement requirements-dev.txt
 	@touch $@
 
 $(VENV)/.lm: $(VENV)/.core
@@ -72,6 +72,34 @@ test-integrations: test-ray
 test-ray: $(VENV)/.dev ## Ray: a node that is killed, calls that kill their actor
 	RAY_CRASHES=1 $(BIN)/python -m pytest -rs tests/run/test_ray.py
 
+# Trainers in environments of their own, with prbench beside them: TRL and the asking half of OpenRLHF; verl.
+TRAINER_PIP = -m pip --disable-pip-version-check --quiet install
+$(VENV)-clients/.ready: tests/integrations/clients.txt
+	@$(PYTHON) -m venv $(VENV)-clients
+	@echo "installing TRL and OpenRLHF …"
+	$(VENV)-clients/bin/python $(TRAINER_PIP) --requirement $<
+	$(VENV)-clients/bin/python $(TRAINER_PIP) --no-deps openrlhf==0.11.2
+	$(VENV)-clients/bin/python $(TRAINER_PIP) --editable '.[api]'
+	@touch $@
+
+$(VENV)-verl/.ready: tests/integrations/verl.txt
+	@$(PYTHON) -m venv $(VENV)-verl
+	@echo "installing verl …"
+	$(VENV)-verl/bin/python $(TRAINER_PIP) --requirement $<
+	$(VENV)-verl/bin/python $(TRAINER_PIP) --editable '.[api]'
+	@touch $@
+
+.PHONY: test-clients
+test-integrations: test-clients
+test-clients: $(VENV)/.dev $(VENV)-clients/.ready $(VENV)-verl/.ready ## TRL, OpenRLHF and verl ask the reward server
+	CLIENTS_PYTHON=$(CURDIR)/$(VENV)-clients/bin/python VERL_PYTHON=$(CURDIR)/$(VENV)-verl/bin/python \
+	  $(BIN)/python -m pytest -rs tests/integrations/test_reward_trainers.py
+
+.PHONY: test-verl
+test-integrations: test-verl
+test-verl: $(VENV)/.dev $(VENV)-verl/.ready ## verl knows every key of the config that is written for it
+	VERL_PYTHON=$(CURDIR)/$(VENV)-verl/bin/python $(BIN)/python -m pytest -rs tests/ppo/test_ppo_verl.py
+
 screenshots: $(VENV)/.dev ## docs/img from the demo's run
 	@$(BIN)/python tests/browser/install.py
 	@test -f runs/demo/result.json || $(BIN)/python examples/demo.py
@@ -88,6 +116,7 @@ reference: $(VENV)/.lm ## tune an encoder and train the reference model, into ru
 personal: reference ## train every method over the plain encoder, for the scorecard
 	for method in $(METHODS); do $(BIN)/prbench train $$method --out $(PERSONAL)/$$method || exit 1; done
 	$(BIN)/prbench train bt --suite generic --out $(PERSONAL)/bt-generic
+	$(BIN)/prbench train cross --encoder embed:$(PERSONAL)/encoder --epochs 2 --out $(PERSONAL)/cross
 
 .PHONY: scorecard
 scorecard: personal ## docs/scorecard.md from studies/scorecard.toml

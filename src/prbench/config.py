@@ -70,6 +70,8 @@ class RunConfig(Frozen):
     """Chooses posts for `retrieved@K` and where not all fit: `bm25`, or the address of an encoder (`embed:…`)."""
     planner: str | None = None
     """Address of the model that writes plans; None: the evaluated model itself."""
+    plans: Path | None = None
+    """A file of `prbench plan`, in place of a planner."""
     orders: Literal["both", "first"] = "both"
     """Whether a Comparer is asked in both orders; one order leaves position bias unmeasured."""
     repeats: int = Field(default=1, ge=1)
@@ -106,7 +108,9 @@ class RunConfig(Frozen):
 
     def identity(self) -> dict[str, Any]:
         """What can change an answer, as JSON values."""
-        data: dict[str, Any] = self.model_dump(mode="json", exclude={"by", "options", "allow_unfit"})
+        data: dict[str, Any] = self.model_dump(mode="json", exclude={"by", "options", "allow_unfit", "plans"})
+        if self.plans is not None and self.plans.is_file():
+            data["plans"] = hashlib.sha256(self.plans.read_bytes()).hexdigest()
         options = self.options.model_dump(mode="json")
         data["options"] = {key: options[key] for key in ("window", "dtype", "temperature", "max_tokens", "seed")}
         if self.options.template is not None and self.options.template.is_file():

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prbench.audit import Audit, Figure, Settings, Verdict, audit, default_settings, load_people, load_settings
-from prbench.audit.texts import Shingles, near_duplicates, words
 from prbench.errors import ConfigError, DataError
+from prbench.texts import Shingles, near_duplicates, words
 from prbench.types import Pair, Post
 
 Change = Callable[[Pair], Pair]

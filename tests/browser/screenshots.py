@@ -1,6 +1,7 @@
 """Pictures for the documentation, from a run: `make screenshots`.
 
-Usage: screenshots.py RUN FOLDER. The report in both themes, the pair browser with a pair open, the leaderboard.
+Usage: screenshots.py RUN FOLDER. The report in both themes, the pair browser with a pair open, the leaderboard, the
+page for annotators.
 """
 
 import sys
@@ -8,10 +9,13 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))  # as a script, beside the fixtures that know where Chromium is
+sys.path.append(str(Path(__file__).parents[1]))  # and the helpers of all tests
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from annotate_study import served
 from conftest import chromium
+from prbench.data import load_pairs
 from prbench.report.leaderboard import gather, leaderboard_page
 from prbench.report.page import report_page
 
@@ -34,8 +38,25 @@ def main(run: Path, folder: Path) -> None:
         page = _open(browser, board, "light")
         page.locator(".masthead nav a").first.click()
         page.screenshot(path=folder / "leaderboard.png")
+        annotate(browser, Path(place), folder)
         browser.close()
     print(*sorted(map(str, folder.glob("*.png"))), sep="\n")
+
+
+def annotate(browser: Browser, place: Path, folder: Path) -> None:
+    """The page on which people judge a pair of the embedded suite, half filled in."""
+    with served(place, load_pairs("mirror", split="test"), names=("ann",), pairs=12) as site:
+        page = browser.new_context(viewport={**SIZE, "height": 1010}, color_scheme="light").new_page()
+        page.goto(site.links[0])
+        page.get_by_role("checkbox").check()
+        page.get_by_role("button", name="Begin").click()
+        page.wait_for_selector("#judge")
+        page.wait_for_load_state("networkidle")
+        for key in "4534":
+            page.keyboard.press(key)
+        page.evaluate("scrollTo(0, 0)")
+        page.wait_for_timeout(300)
+        page.screenshot(path=folder / "annotate.png")
 
 
 def _open(browser: Browser, path: Path, scheme: str) -> Page:

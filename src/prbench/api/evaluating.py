@@ -39,6 +39,7 @@ def evaluate(
     repeats: int = 1,
     both_orders: bool = True,
     planner: str | None = None,
+    plans: str | Path | None = None,
     ranker: str = "bm25",
     columns: Mapping[str, str] | None = None,
     resamples: int = 2000,
@@ -66,6 +67,7 @@ def evaluate(
         repeats: How often each question is asked.
         both_orders: Whether a Comparer is shown the answers in both orders.
         planner: Address of the model that writes plans, for the contexts that need them; default: the model itself.
+        plans: A file of `prbench plan`, in place of a planner.
         ranker: Who chooses posts: `bm25`, or the address of an encoder.
         columns: Field → column, where your file has other names.
         resamples: Bootstrap resamples behind each interval.
@@ -103,6 +105,7 @@ def evaluate(
         repeats=repeats,
         orders="both" if both_orders else "first",
         planner=planner,
+        plans=plans,
         ranker=ranker,
         columns=columns or {},
         resamples=resamples,

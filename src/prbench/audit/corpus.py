@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from prbench.audit.result import Verdict
-from prbench.audit.texts import Shingles
+from prbench.texts import Shingles
 from prbench.types import Pair
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from prbench.audit.corpus import Corpus
 from prbench.audit.result import Example, Figure, Finding, Verdict
 from prbench.audit.settings import Settings
-from prbench.audit.texts import near_duplicates, sentences, words
+from prbench.texts import near_duplicates, sentences, words
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from prbench.audit.corpus import Corpus
 from prbench.audit.result import Example, Figure, Finding, Verdict
 from prbench.audit.settings import Settings
-from prbench.audit.texts import copies, sentences
+from prbench.texts import copies, sentences
 from prbench.types import Pair
 
 

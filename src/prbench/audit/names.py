@@ -9,7 +9,7 @@ from functools import cached_property
 from prbench.audit.corpus import Corpus
 from prbench.audit.result import Example, Figure, Finding, Verdict
 from prbench.audit.settings import Settings
-from prbench.audit.texts import words
+from prbench.texts import words
 
 _FEWEST_UNRELATED = 20
 """With fewer unrelated texts than this, they do not tell which words are everyday."""

@@ -7,7 +7,7 @@ from itertools import combinations, product
 from prbench.audit.corpus import Corpus, stance
 from prbench.audit.result import Example, Figure, Finding, Verdict
 from prbench.audit.settings import Settings
-from prbench.audit.texts import near_duplicates
+from prbench.texts import near_duplicates
 
 
 @dataclass(frozen=True)

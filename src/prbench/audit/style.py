@@ -15,8 +15,8 @@ from prbench.audit.corpus import Corpus
 from prbench.audit.raters import Floats
 from prbench.audit.result import Example, Figure, Finding, Verdict
 from prbench.audit.settings import Settings
-from prbench.audit.texts import list_markers, reading_ease, sentences, without_list_markers, words
 from prbench.stats import Clusters, Estimate, mean_interval
+from prbench.texts import list_markers, reading_ease, sentences, without_list_markers, words
 
 Measure = Callable[[str], float]
 

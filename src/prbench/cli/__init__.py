@@ -2,15 +2,18 @@
 
 import sys
 
+from prbench.cli.annotate import annotate_app
 from prbench.cli.app import app, models_app
 from prbench.cli.audit import audit
 from prbench.cli.build import build_app
 from prbench.cli.export import export
 from prbench.cli.leaderboard import leaderboard
+from prbench.cli.plan import plan
 from prbench.cli.probe import probe
 from prbench.cli.pull import pull
 from prbench.cli.report import report
 from prbench.cli.scorecard import scorecard
+from prbench.cli.serve import serve
 from prbench.cli.study import study_app
 from prbench.cli.train import train
 from prbench.cli.view import view
@@ -18,10 +21,13 @@ from prbench.cli.view import view
 app.command()(audit)
 app.command()(export)
 app.command()(leaderboard)
+app.command()(plan)
 app.command()(report)
 app.command()(scorecard)
+app.command()(serve)
 app.command()(train)
 app.command()(view)
+app.add_typer(annotate_app, name="annotate")
 app.add_typer(build_app, name="build")
 app.add_typer(study_app, name="study")
 models_app.command()(probe)

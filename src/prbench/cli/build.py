@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from prbench.cli.write import aspects, pairs
+
 if TYPE_CHECKING:
     from prbench.build import MirrorCard, MirrorOptions
 
@@ -16,6 +18,10 @@ build_app = typer.Typer(
 @build_app.callback()
 def _root() -> None:
     """Make a suite of your own."""
+
+
+build_app.command()(aspects)
+build_app.command()(pairs)
 
 
 @build_app.command()

@@ -23,6 +23,7 @@ from prbench.run import (
     Staff,
     check_claim,
     execute,
+    fetch_matcher,
     forecast,
     headline,
     load_run,
@@ -67,6 +68,8 @@ def run(
                 _print([report.forecast_table(estimate)], format, estimate.model_dump(mode="json"))
                 return
             refuse_over_budget(estimate, max_cost)
+        if session.planner is not None and (reason := fetch_matcher()):
+            _say(f"note: how good the plans are is not measured: {reason}")
         try:
             with Progress(quiet=quiet) as progress:
                 found = execute(

@@ -15,6 +15,9 @@ _EXTRAS = {
     "hub": ("datasets",),
     "api": ("httpx", "stamina"),
     "scale": ("ray",),
+    "annotate": ("starlette", "uvicorn", "nltk"),
+    "serve": ("starlette", "uvicorn"),
+    "train": ("peft",),
 }
 
 

@@ -9,6 +9,8 @@ import typer
 from typer.core import TyperCommand
 
 from prbench.cli.app import Format, FormatOption
+from prbench.cli.best_of_n import best_of_n
+from prbench.cli.ppo import ppo
 
 study_app = typer.Typer(
     name="study",
@@ -51,6 +53,10 @@ def spread(words: Sequence[str], lists: Collection[str]) -> Iterator[str]:
         yield word
 
 
+study_app.command("best-of-n", cls=ListOptions)(best_of_n)
+study_app.command("ppo", cls=ListOptions)(ppo)
+
+
 @study_app.command(cls=ListOptions)
 def correlate(
     benchmark: Annotated[list[Path], typer.Option(help="Runs on one suite, or a folder of them.", metavar="RUNS…")],
@@ -86,3 +92,17 @@ def correlate(
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(text + "\n", encoding="utf-8")
         print(f"\nwritten: {out}", file=sys.stderr)
+
+
+@study_app.command()
+def report(
+    studies: Annotated[list[Path], typer.Argument(help="Folders of finished studies.", metavar="STUDY…")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The page.")] = Path("study.html"),
+) -> None:
+    """Make one self-contained HTML file of downstream studies; `prbench report --study` shows them beside runs."""
+    from prbench.run.store import write_whole
+    from prbench.studies.sections import study_page
+
+    page = study_page(studies)
+    write_whole(out, page)
+    typer.echo(f"{out} ({len(page.encode()) / 1e6:.1f} MB): open it in a browser; it needs no network")

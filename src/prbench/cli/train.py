@@ -9,15 +9,18 @@ if TYPE_CHECKING:
     from prbench.models.personal.artifact import PersonalRecord
     from prbench.train.encoder import TuneEpoch
     from prbench.train.loop import Epoch
+    from prbench.train.planner import Look
 
 
 def train(
-    method: Annotated[str, typer.Argument(help="bt, user-bt, vpl, pal, lore, gpo, stances, cross; or encoder.")],
+    method: Annotated[str, typer.Argument(help="bt, user-bt, vpl, pal, lore, gpo, stances, cross; encoder; planner.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the model; an interrupted training continues.")],
     suite: Annotated[str, typer.Option(help="Name or path.")] = "mirror",
     split: Annotated[str, typer.Option(help="What is learned from.")] = "train",
     validation: Annotated[str, typer.Option(help="What early stopping looks at.")] = "validation",
     encoder: Annotated[str, typer.Option(help="Frozen encoder: embed:, lm: or hf:NAME.")] = "embed:minilm",
+    policy: Annotated[str, typer.Option(help="planner: the language model to start from.")] = "lm:smollm2",
+    steps: Annotated[int | None, typer.Option(min=1, help="planner: how many.")] = None,
     epochs: Annotated[int | None, typer.Option(min=1)] = None,
     batch: Annotated[int | None, typer.Option(min=1, help="Pairs in a step.")] = None,
     learning_rate: Annotated[float | None, typer.Option()] = None,
@@ -43,6 +46,11 @@ def train(
             split=split,
             validation=validation,
         )
+        return
+    if method == "planner":
+        own = {"policy": policy, "steps": steps, "batch": batch, "learning_rate": learning_rate, "seed": seed}
+        own |= dict(map(_setting, setting or []))
+        _planner(own, out, suite=suite, split=split, validation=validation)
         return
     if method == "cross":
         own = {"base": encoder, "epochs": epochs, "batch": batch, "learning_rate": learning_rate, "seed": seed}
@@ -98,6 +106,26 @@ def _tune(given: dict[str, Any], out: Path, **place: Any) -> None:
     last = tuning.history[-1].accuracy if tuning.history else None
     told = "" if last is None else f"; tells {100 * last:.1f} % of the held-out answers' stances"
     typer.echo(f"encoder: {out}{told}    (prbench train stances --encoder 'embed:{out}#stances' -o DIR)")
+
+
+def _planner(given: dict[str, Any], out: Path, **place: Any) -> None:
+    from prbench.train.planner import PlannerOptions
+    from prbench.train.plans import train_planner
+
+    options = _checked(PlannerOptions, {name: value for name, value in given.items() if value is not None})
+    record = train_planner(options, out, listener=_tell_planner, **place)
+    typer.echo(
+        f"planner: {record.examples:,} questions of {record.users} users; validation loss "
+        f"{record.looks[0].validation_loss:.3f} → {record.best.validation_loss:.3f} per token on "
+        f"{record.validation_examples} questions of other users (step {record.best.step})\n"
+        f"planner: {out}    (prbench plan --model lm:{out}, prbench run --context plan --planner lm:{out})"
+    )
+
+
+def _tell_planner(look: "Look") -> None:
+    loss = "" if look.loss is None else f"  loss {look.loss:.4f}"
+    best = "  best" if look.best else ""
+    typer.echo(f"step {look.step:5}{loss}  validation loss {look.validation_loss:.4f}{best}", err=True)
 
 
 def _tell_tuning(epoch: "TuneEpoch") -> None:

@@ -55,7 +55,7 @@ class ContextBuilder:
         self._pairs = pairs
         self._ranker = ranker or BM25()
         self._seed = seed
-        self._plans = plans or {}
+        self._plans = {} if plans is None else plans
         self._budget = Budget(model, self._ranker)
         self._others: dict[tuple[str, str], str] | None = None
         self._twins: dict[str, Pair] | None = None

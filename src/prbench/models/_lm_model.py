@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 from prbench.config import ModelOptions
 from prbench.errors import MissingExtraError, ModelError
 from prbench.models import weights
+from prbench.models._adapter import is_adapter, open_adapter
 from prbench.models._checkpoint import Checkpoint, pick_device
 from prbench.models._encoding import Encoder
 from prbench.models._flops import Effort, matmul_peak
@@ -24,7 +25,9 @@ _loaded: "WeakValueDictionary[tuple[str, ...], Any]" = WeakValueDictionary()
 
 
 def open_named(name: str, address: str) -> Checkpoint:
-    """Open `smollm2`, a folder, a `.gguf` file or `ORG/NAME`; what can be pulled is pulled."""
+    """Open `smollm2`, a folder, a `.gguf` file, `ORG/NAME` or an adapter trained here; what can be pulled is pulled."""
+    if is_adapter(name):
+        return open_adapter(name, address, open_named)
     try:
         checkpoint = Checkpoint.open(_located(name, address), address)
     except MissingExtraError as error:

@@ -4,21 +4,23 @@ Files that training leaves behind (optimizer, logs, notes) do not change an answ
 """
 
 import hashlib
+from collections.abc import Collection
 from pathlib import Path
 
 _SUFFIXES = frozenset({".bin", ".jinja", ".json", ".model", ".pt", ".safetensors", ".tiktoken", ".txt"})
 _LEFT_BY_TRAINING = frozenset(
     {"all_results.json", "eval_results.json", "optimizer.bin", "optimizer.pt", "requirements.txt", "scaler.pt"}
     | {"scheduler.bin", "scheduler.pt", "train_results.json", "trainer_state.json", "training_args.bin"}
-    | {"prbench_scale.json"}  # says how scores are read, not what they are
+    | {"delta.safetensors", "prbench_scale.json", "tuning.json"}  # where weights come from, how scores are read
 )
 _known: dict[tuple[str, int, int], str] = {}  # (path, size, mtime in ns) → digest of the content
 
 
-def folder_revision(folder: Path) -> str:
+def folder_revision(folder: Path, only: Collection[str] | None = None) -> str:
     """Hash the files of a model folder that can change an answer: names and contents, not dates or place.
 
-    A file is read once per process for as long as its size and modification time stay the same.
+    A file is read once per process for as long as its size and modification time stay the same. With `only`, no other
+    files than these are looked at.
 
     Example:
         >>> import tempfile
@@ -31,7 +33,7 @@ def folder_revision(folder: Path) -> str:
     """
     total = hashlib.sha256()
     for file in sorted(folder.iterdir()):
-        if _matters(file):
+        if _matters(file) and (only is None or file.name in only):
             total.update(f"{file.name}\0{_digest(file)}\n".encode())
     return total.hexdigest()
 

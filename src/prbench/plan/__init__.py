@@ -1,5 +1,28 @@
-"""Plans: what a user is likely to expect of an answer, inferred from the profile."""
+"""Plans: what a user is likely to expect of an answer, inferred from the profile, and how good such plans are."""
 
+from prbench.plan.matching import ENCODER, THRESHOLD, Calibration, Matcher, calibrate
+from prbench.plan.needs import Need, limited, need_id, needs_of
 from prbench.plan.planner import Plan, Planner, read_plan
+from prbench.plan.quality import Held, HeldPlans, hold, summarise
+from prbench.plan.stored import StoredPlans, read_plan_file
 
-__all__ = ["Plan", "Planner", "read_plan"]
+__all__ = [
+    "ENCODER",
+    "THRESHOLD",
+    "Calibration",
+    "Held",
+    "HeldPlans",
+    "Matcher",
+    "Need",
+    "Plan",
+    "Planner",
+    "StoredPlans",
+    "calibrate",
+    "hold",
+    "limited",
+    "need_id",
+    "needs_of",
+    "read_plan",
+    "read_plan_file",
+    "summarise",
+]

@@ -17,7 +17,7 @@ from prbench.types import Frozen, Message, Outcome, Pair, PairView, Prompt, Stat
 
 
 class Plan(Frozen):
-    """What a planner expects one user to want of one answer. One line of a run's `plans.jsonl`."""
+    """What a planner expects one user to want of one answer. One line of `plans.jsonl`, of a run or of its own."""
 
     key: str
     """Content hash of planner and prompt: pairs with the same question and profile share a plan."""
@@ -28,6 +28,12 @@ class Plan(Frozen):
     tokens_in: int = 0
     tokens_out: int = 0
     cost_usd: float = 0.0
+    need: str = ""
+    """Content hash of question and posts, whoever plans; in a file of plans of their own."""
+    user: str = ""
+    question: str = ""
+    planner: str = ""
+    """Address of who wrote it."""
 
 
 class Planner:

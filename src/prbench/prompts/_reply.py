@@ -37,8 +37,13 @@ _SHORT = 24
 _THINKING = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
 
 
-def find_result(text: str, label: str) -> Result | Unreadable:
+def find_result(text: str, label: str, *, bare: bool = True) -> Result | Unreadable:
     r"""Find the values of the lines that begin with `label`, if the last line is one of them.
+
+    Args:
+        text: The reply.
+        label: The word before the colon.
+        bare: Whether a reply that is nothing but the value will do.
 
     Example:
         >>> find_result("Both are fine.\n**Result:** B.", "result")
@@ -46,19 +51,30 @@ def find_result(text: str, label: str) -> Result | Unreadable:
         >>> find_result("B is better for this user.", "result")
         Unreadable(reason="the last line is not a result line: 'B is better for this user'")
     """
-    words = _after_thinking(text)
-    if isinstance(words, Unreadable):
-        return words
-    lines = [line for line in (_clean(line) for line in words.splitlines()) if line]
-    if not lines:
-        return Unreadable("empty reply")
+    lines = reply_lines(text)
+    if isinstance(lines, Unreadable):
+        return lines
     labelled = re.compile(rf"(?:final\s+)?{label}(?:\s*[:：=]|\s+[-–—](?=\s))", re.IGNORECASE)
     matches = [(line, match) for line in lines if (match := labelled.match(line))]
-    if not matches and len(lines) == 1 and len(lines[0]) <= _SHORT:
+    if bare and not matches and len(lines) == 1 and len(lines[0]) <= _SHORT:
         return Result((_unwrap(lines[0]),))
     if not matches or matches[-1][0] is not lines[-1]:
         return Unreadable(f"the last line is not a {label} line: {excerpt(lines[-1])}")
     return Result(tuple(_unwrap(line[match.end() :]) for line, match in matches))
+
+
+def reply_lines(text: str) -> list[str] | Unreadable:
+    r"""The lines of a reply that say something, without emphasis, bullets and what was thought aloud.
+
+    Example:
+        >>> reply_lines("<think>Hm.</think>\n**Fine.**\n\n- B")
+        ['Fine', 'B']
+    """
+    words = after_thinking(text)
+    if isinstance(words, Unreadable):
+        return words
+    lines = [line for line in (_clean(line) for line in words.splitlines()) if line]
+    return lines or Unreadable("empty reply")
 
 
 def excerpt(text: str, limit: int = 60) -> str:
@@ -71,7 +87,7 @@ def excerpt(text: str, limit: int = 60) -> str:
     return repr(text if len(text) <= limit else text[:limit] + "…")
 
 
-def _after_thinking(text: str) -> str | Unreadable:
+def after_thinking(text: str) -> str | Unreadable:
     """Drop what a reasoning model thought aloud; what it says after that counts."""
     marks = list(_THINKING.finditer(text))
     if not marks:

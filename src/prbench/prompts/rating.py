@@ -25,10 +25,11 @@ def parse_rating(text: str, low: float = 1, high: float = 10) -> float | Unreada
         Unreadable(reason='the rating 11 is not between 1 and 10')
     """
     result = find_result(text, "rating")
-    return result if isinstance(result, Unreadable) else _agreed(result, low, high)
+    return result if isinstance(result, Unreadable) else agreed_rating(result, low, high)
 
 
-def _agreed(result: Result, low: float, high: float) -> float | Unreadable:
+def agreed_rating(result: Result, low: float, high: float) -> float | Unreadable:
+    """The number that all lines of a result give."""
     ratings: set[float] = set()
     for value in result.values:
         rating = _number(value, low, high)

@@ -29,7 +29,7 @@ _SLOTS: dict[Kind, tuple[frozenset[str], frozenset[str]]] = {  # (required, allo
     "plan": (frozenset({"question", "posts"}), frozenset()),
 }
 
-_environment = ImmutableSandboxedEnvironment(
+environment = ImmutableSandboxedEnvironment(
     undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=False, autoescape=False
 )
 
@@ -51,8 +51,8 @@ class Template:
         self.name = name
         required, optional = _SLOTS[kind]
         try:
-            self._compiled = _environment.from_string(source)
-            self._slots = meta.find_undeclared_variables(_environment.parse(source))
+            self._compiled = environment.from_string(source)
+            self._slots = meta.find_undeclared_variables(environment.parse(source))
         except TemplateSyntaxError as error:
             raise TemplateError(f"template {name}, line {error.lineno}: {error.message}") from error
         if missing := sorted(required - self._slots):

@@ -1,5 +1,6 @@
 """REPORT: what a person reads."""
 
+from prbench.report.plans import plan_table
 from prbench.report.table import FORMATS, Format, Table, render
 from prbench.report.tables import (
     flips_table,
@@ -18,6 +19,7 @@ __all__ = [
     "flips_table",
     "forecast_table",
     "history_table",
+    "plan_table",
     "render",
     "run_tables",
     "standings_table",

@@ -10,6 +10,7 @@ _PLAIN = {
     "--limit": "limit",
     "--ranker": "ranker",
     "--planner": "planner",
+    "--plans": "plans",
     "--repeats": "repeats",
     "--seed": "seed",
     "--revision": "revision",

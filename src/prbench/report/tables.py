@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from prbench.report.numbers import bar, count, interval, p_value, percent, points
+from prbench.report.plans import run_plan_tables
 from prbench.report.table import Table
 from prbench.run import Forecast, Moment, Verification, Versus, clock
 from prbench.stats import Standing
@@ -24,6 +25,7 @@ def run_tables(result: Json) -> list[Table]:
     if effects := _effects(found):
         tables.append(effects)
     tables.append(_checks(found))
+    tables += run_plan_tables(found)
     tables += [table for table in (_categories(found), *_by(found)) if table.rows]
     return tables
 

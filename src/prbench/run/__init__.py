@@ -4,6 +4,7 @@ from prbench.run.calls import CallCache
 from prbench.run.compare import Loaded, Moment, Versus, history, load_run, standings, versus
 from prbench.run.execute import Evaluation, check_claim, execute, recompute
 from prbench.run.forecast import Forecast, forecast, refuse_over_budget
+from prbench.run.plans import PlanFile, fetch_matcher, open_matcher
 from prbench.run.progress import Progress, clock
 from prbench.run.result import headline
 from prbench.run.session import Session
@@ -18,6 +19,7 @@ __all__ = [
     "Loaded",
     "Mismatch",
     "Moment",
+    "PlanFile",
     "Progress",
     "RunFolder",
     "Session",
@@ -27,10 +29,12 @@ __all__ = [
     "check_claim",
     "clock",
     "execute",
+    "fetch_matcher",
     "forecast",
     "headline",
     "history",
     "load_run",
+    "open_matcher",
     "recompute",
     "refuse_over_budget",
     "standings",

@@ -13,13 +13,12 @@ from typing import Any, NamedTuple
 
 from prbench import stats
 from prbench.config import RunConfig, digest
-from prbench.contexts import Unfit
-from prbench.errors import BudgetError, PrbenchError, RunError
-from prbench.plan import Plan, Planner, read_plan
+from prbench.errors import PrbenchError, RunError
 from prbench.run.asking import Asker
 from prbench.run.calls import CallCache
 from prbench.run.credits import PairRow
 from prbench.run.engine import Engine, Listener
+from prbench.run.plans import QUALITY, make_plans, measure_plans, read_plans, read_quality
 from prbench.run.progress import Progress
 from prbench.run.replay import Replay, replay_records
 from prbench.run.result import BaselineScore, RunFacts, compute_result, distinct_calls
@@ -28,7 +27,7 @@ from prbench.run.staff import Staff, hire
 from prbench.run.store import Appender, RunFolder, whole_lines
 from prbench.run.table import write_parquet
 from prbench.run.work import Slot, Work
-from prbench.types import Outcome, Prompt, Record
+from prbench.types import Record
 
 Json = dict[str, Any]
 Listening = Callable[[Work, int], Listener | None]
@@ -98,9 +97,10 @@ def _execute(
 ) -> Evaluation:
     claim(session, folder)
     if fresh:
-        folder.set_aside(["records.jsonl", "plans.jsonl"])
+        folder.set_aside(["records.jsonl", "plans.jsonl", QUALITY])
     started = time.perf_counter()
-    spent = _make_plans(session, folder, cache, max_cost_usd)
+    spent = make_plans(session, folder, cache, max_cost_usd)
+    measure_plans(session, folder)
     records = folder.records()
     spent += sum(call.cost_usd for call in distinct_calls(records.values()) if not call.cached)
     with Appender(folder.records_path) as appender:
@@ -152,13 +152,8 @@ def recompute(folder: RunFolder, records: Iterable[Record] | None = None) -> Jso
         folder.records().values() if records is None else records,
         [BaselineScore.model_validate_json(line) for _, line in whole_lines(folder.path / "baselines.jsonl")],
         read_plans(folder).values(),
+        read_quality(folder),
     )
-
-
-def read_plans(folder: RunFolder) -> dict[str, Plan]:
-    """The plans that are there, by key."""
-    plans = (Plan.model_validate_json(line) for _, line in whole_lines(folder.path / "plans.jsonl"))
-    return {plan.key: plan for plan in plans}
 
 
 def _keeper(records: dict[Slot, Record], appender: Appender) -> Callable[[Record], None]:
@@ -167,51 +162,6 @@ def _keeper(records: dict[Slot, Record], appender: Appender) -> Callable[[Record
         appender.append(record)
 
     return keep
-
-
-def _make_plans(session: Session, folder: RunFolder, cache: CallCache | None, max_cost_usd: float | None) -> float:
-    """Write the plans that are missing, one line each as they come; returns what this run has spent on plans."""
-    planner = session.planner
-    if planner is None:
-        return 0.0
-    session.plans.update(read_plans(folder))
-    spent = sum(plan.cost_usd for plan in session.plans.values())
-    wanted = planner.requests(session.suite)
-    missing = {
-        key: wanted[key] for key in wanted if (known := session.plans.get(key)) is None or known.status == "failed"
-    }
-    left = len(missing)
-    with Appender(folder.path / "plans.jsonl") as appender:
-        for key, outcome in _plan_outcomes(planner, missing, cache):
-            session.plans[key] = read_plan(key, outcome)
-            spent += outcome.cost_usd
-            appender.append(session.plans[key])
-            left -= 1
-            if left and max_cost_usd is not None and spent >= max_cost_usd:  # what is paid for is kept first
-                raise BudgetError(
-                    f"stopped after ${spent:.4f} for plans: the limit is ${max_cost_usd:.2f}",
-                    hint="all plans are kept; the same command with a higher --max-cost continues",
-                )
-    return spent
-
-
-def _plan_outcomes(
-    planner: Planner, missing: dict[str, Prompt | Unfit], cache: CallCache | None
-) -> Iterable[tuple[str, Outcome]]:
-    cache = cache if planner.card.reusable else None
-    found = {} if cache is None else cache.find(list(missing))
-    for key, outcome in found.items():
-        yield key, outcome.model_copy(update={"cost_usd": 0.0})
-    prompts: dict[str, Prompt] = {}
-    for key, prompt in missing.items():
-        if isinstance(prompt, Unfit):
-            yield key, Outcome.invalid(prompt.reason)
-        elif key not in found:
-            prompts[key] = prompt
-    for key, outcome in planner.ask(prompts) if prompts else ():
-        if cache is not None:
-            cache.keep(key, outcome, at_once=True)
-        yield key, outcome
 
 
 def _make_records(session: Session, engine: Engine, records: dict[Slot, Record], listening: Listening | None) -> None:

@@ -4,6 +4,7 @@
 number that cannot be recomputed from the records cannot be in the file. Timing stands apart: it is measured.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from prbench._version import __version__
 from prbench.config import RunConfig
 from prbench.data import DatasetRecord
 from prbench.models import ModelCard
-from prbench.plan import Plan
+from prbench.plan import HeldPlans, Plan, summarise
 from prbench.run.credits import Credits, PairRow, credits_by_context
 from prbench.run.measure import Json, Measure
 from prbench.types import CallUse, Context, Frozen, Record
@@ -62,9 +63,10 @@ def compute_result(
     records: Iterable[Record],
     baselines: Iterable[BaselineScore],
     plans: Iterable[Plan] = (),
+    held: HeldPlans | None = None,
 ) -> Json:
     """All aggregates of a run: `{"result": …, "baselines": …}`."""
-    records = list(records)
+    records, plans = list(records), list(plans)
     measure = Measure(
         config.seed, config.resamples, config.by, facts.stances, calibrated=facts.card.units == "log-odds"
     )
@@ -79,6 +81,8 @@ def compute_result(
         "effects": measure.effects(credits),
         "usage": _usage(records, plans),
     }
+    if plans:
+        result["plans"] = _plans(config, plans, held)
     blind = _baseline_credits(rows, baselines)
     scored = {name: measure.brief(name, found) for name, found in blind.items()}
     result["groups"] = measure.groups({**{f"baseline {name}": found for name, found in blind.items()}, **credits})
@@ -123,6 +127,16 @@ def _usage(records: Sequence[Record], plans: Iterable[Plan]) -> Json:
         "tokens_out": sum(use.tokens_out for use in uses),
         "cost_usd": round(sum(use.cost_usd for use in uses), 9),
         "posts_dropped": stats.wilson(dropped, posts).to_json(),
+    }
+
+
+def _plans(config: RunConfig, plans: Sequence[Plan], held: HeldPlans | None) -> Json:
+    """How many plans there are and, where it was measured, how good they are; a plan without a line is none."""
+    written = {plan.key: plan for plan in plans}.values()
+    return {
+        "plans": len(written),
+        "statuses": dict(sorted(Counter(plan.status for plan in written).items())),
+        "quality": None if held is None else summarise(held, seed=config.seed, resamples=config.resamples),
     }
 
 

@@ -11,7 +11,7 @@ from prbench.contexts import ContextBuilder, is_rater, stances
 from prbench.data import Suite, load_pairs
 from prbench.errors import ConfigError, did_you_mean
 from prbench.models import BASELINES, Model, Rater, load_encoder, load_generator, load_model
-from prbench.plan import Plan, Planner
+from prbench.plan import Plan, Planner, StoredPlans
 from prbench.rank import BM25, Dense, Ranker
 from prbench.run.credits import PairRow
 from prbench.run.replay import Replay, check_contexts
@@ -81,10 +81,15 @@ class Session:
         return Dense(load_encoder(self.config.ranker, self.config.options))
 
     @cached_property
-    def planner(self) -> Planner | None:
-        """Who writes plans, where a context needs them."""
+    def planner(self) -> Planner | StoredPlans | None:
+        """Who writes plans, or wrote them, where a context needs them."""
         if not any(context.name in ("plan", "profile+plan") for context in self.contexts):
             return None
+        if self.config.plans is not None:
+            stored = StoredPlans(self.config.plans)
+            stored.check(self.suite)
+            self.plans.update(stored.plans)
+            return stored
         return Planner(load_generator(self.config.planner or self.config.model, self.config.options), self.ranker)
 
     def work(self, done: Mapping[Slot, Record] | None = None) -> Work:

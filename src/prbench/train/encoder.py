@@ -1,8 +1,9 @@
 """`prbench train encoder`: tune a sentence encoder until stances can be told apart in its vectors.
 
-For each axis a softmax over first pole, nothing, second pole on the unit vector of a text; the axes that a text is not
-labelled for count as "nothing" with a small weight, since a passage about money may also say something about time. What
-results is an ordinary encoder folder that `embed:DIR` opens, with its head beside it for `embed:DIR#stances`.
+For each axis a softmax over first pole, nothing, second pole on the unit vector of a text. Of a text in pieces some
+piece must show the stance, 1 − Π(1 − P(piece)), and none the opposite. The axes that a text is not labelled for count
+as "nothing" with a small weight, since a passage about money may also say something about time. The encoder learns in
+low rank; what results is an ordinary encoder folder that `embed:DIR` opens, with its head for `embed:DIR#stances`.
 """
 
 import json
@@ -19,13 +20,15 @@ from torch import Tensor, nn
 
 from prbench.config import digest
 from prbench.errors import RunError
+from prbench.models._checkpoint import quiet
+from prbench.models.personal.low_rank import adapt, delta, merge
 from prbench.models.personal.pieces import pieces
+from prbench.models.personal.shipped import DELTA, TUNING
 from prbench.models.personal.stance_encoder import AXES, HEAD
 from prbench.train.stances import Axes, Labelled, Stance
 from prbench.types import Frozen
 
 CHECKPOINT = "checkpoint.pt"
-RECORD = "tuning.json"
 _WINDOW = 3
 _MAX_TOKENS = 160
 _SORTED_TOGETHER = 8
@@ -36,9 +39,15 @@ class TuneOptions(Frozen):
     """How an encoder is tuned."""
 
     base: str = "embed:minilm"
-    epochs: int = Field(default=4, ge=1)
+    passages: bool = True
+    """Whether the shipped stance passages are used."""
+    posts: bool = True
+    """Whether the posts that rubric aspects of the training split name as evidence are used."""
+    epochs: int = Field(default=3, ge=1)
     batch: int = Field(default=32, ge=1)
-    learning_rate: float = Field(default=1e-4, gt=0)
+    rank: int = Field(default=16, ge=0)
+    """Of what is learned in each layer; 0 tunes the layers whole."""
+    learning_rate: float = Field(default=1e-3, gt=0)
     head_learning_rate: float = Field(default=1e-3, gt=0)
     warmup: int = Field(default=50, ge=0)
     """Steps until the learning rate is reached; it falls to 0 from there."""
@@ -81,13 +90,16 @@ class Tuning:
         self._index = {axis: place for place, axis in enumerate(axes.poles)}
         self._tokenizer = encoder.checkpoint.tokenizer
         self._model: nn.Module = encoder._model
+        self._base_revision: str = encoder.checkpoint.revision
         width = int(encoder.checkpoint.config.hidden_size)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(options.seed)
             self._head = nn.Linear(width, 3 * len(self._index))
+            if options.rank:
+                adapt(self._model, options.rank)
         self._optimizer = torch.optim.AdamW(
             [
-                {"params": self._model.parameters(), "lr": options.learning_rate},
+                {"params": self._learning, "lr": options.learning_rate},
                 {"params": self._head.parameters(), "lr": options.head_learning_rate},
             ],
             weight_decay=0.01,
@@ -97,10 +109,14 @@ class Tuning:
         self.epoch = 0
         self.history: list[TuneEpoch] = []
 
+    @property
+    def _learning(self) -> list[nn.Parameter]:
+        return [parameter for parameter in self._model.parameters() if parameter.requires_grad]
+
     def run(self, listener: Callable[[TuneEpoch], None] | None = None) -> None:
         """Tune all epochs, continuing after the last one that is there, and write the encoder."""
-        if (self._folder / "config.json").is_file() and (self._folder / RECORD).is_file():
-            self._check(json.loads((self._folder / RECORD).read_text(encoding="utf-8"))["identity"])
+        if (self._folder / "config.json").is_file() and (self._folder / TUNING).is_file():
+            self._check(json.loads((self._folder / TUNING).read_text(encoding="utf-8"))["identity"])
             return
         self._resume()
         while self.epoch < self._options.epochs:
@@ -114,6 +130,10 @@ class Tuning:
                 listener(self.history[-1])
         self._write()
 
+    @property
+    def _learned(self) -> set[str]:
+        return {name for name, parameter in self._model.named_parameters() if parameter.requires_grad}
+
     def _rate(self, step: int) -> float:
         return min(1.0, (step + 1) / max(self._options.warmup, 1)) * max(0.02, 1 - step / self._steps)
 
@@ -124,7 +144,7 @@ class Tuning:
             loss = self._loss(batch)
             self._optimizer.zero_grad()
             loss.backward()
-            nn.utils.clip_grad_norm_(self._model.parameters(), 1.0)
+            nn.utils.clip_grad_norm_(self._learning, 1.0)
             self._optimizer.step()
             self._schedule.step()
             total, count = total + float(loss.item()), count + 1
@@ -138,21 +158,29 @@ class Tuning:
         draw.shuffle(texts)
         batches = []
         for start in range(0, len(texts), size * _SORTED_TOGETHER):
-            near = sorted(texts[start : start + size * _SORTED_TOGETHER], key=lambda one: len(one.text))
+            near = sorted(texts[start : start + size * _SORTED_TOGETHER], key=lambda one: max(map(len, one.pieces)))
             batches += [near[place : place + size] for place in range(0, len(near), size)]
         draw.shuffle(batches)
         yield from batches
 
     def _loss(self, batch: Sequence[Labelled]) -> Tensor:
-        logits = self._logits([one.text for one in batch])
-        target = torch.ones(logits.shape[:2], dtype=torch.long)
-        weight = torch.full(logits.shape[:2], self._options.silence)
-        for row, one in enumerate(batch):
-            for axis, side in one.stances:
-                target[row, self._index[axis]] = side + 1
-                weight[row, self._index[axis]] = 1.0
-        losses = nn.functional.cross_entropy(logits.flatten(0, 1), target.flatten(), reduction="none")
-        return (losses * weight.flatten()).sum() / len(batch)
+        shares = self._logits([piece for one in batch for piece in one.pieces]).softmax(-1)
+        losses, start = [], 0
+        for one in batch:
+            shares_PK3 = shares[start : start + len(one.pieces)]
+            start += len(one.pieces)
+            losses.append(self._one_loss(shares_PK3, one.stances))
+        return torch.stack(losses).mean()
+
+    def _one_loss(self, shares_PK3: Tensor, stances: Sequence[Stance]) -> Tensor:
+        """Some piece shows each stance and none its opposite; about other axes there is nothing."""
+        silent = torch.full((shares_PK3.shape[1],), self._options.silence)
+        silent[[self._index[stance.axis] for stance in stances]] = 0.0
+        loss = -(silent * _log(shares_PK3[..., 1]).mean(0)).sum()
+        for axis, side in stances:
+            known, opposite = (shares_PK3[:, self._index[axis], place] for place in (side + 1, 1 - side))
+            loss = loss - _log(1 - (1 - known).prod()) - (_log(1 - opposite).mean() if len(known) > 1 else 0.0)
+        return loss
 
     def _logits(self, texts: Sequence[str]) -> Tensor:
         """First pole, nothing, second pole for each text and axis, (N, K, 3)."""
@@ -197,7 +225,7 @@ class Tuning:
             "identity": self.identity,
             "epoch": self.epoch,
             "history": [tuple(epoch) for epoch in self.history],
-            "model": self._model.state_dict(),
+            "model": {name: value for name, value in self._model.state_dict().items() if name in self._learned},
             "head": self._head.state_dict(),
             "optimizer": self._optimizer.state_dict(),
             "schedule": self._schedule.state_dict(),
@@ -211,7 +239,7 @@ class Tuning:
             return
         kept = torch.load(path, weights_only=True)
         self._check(kept["identity"])
-        self._model.load_state_dict(kept["model"])
+        self._model.load_state_dict(kept["model"], strict=False)
         self._head.load_state_dict(kept["head"])
         self._optimizer.load_state_dict(kept["optimizer"])
         self._schedule.load_state_dict(kept["schedule"])
@@ -220,16 +248,25 @@ class Tuning:
     def _write(self) -> None:
         """The encoder as a folder of its own; the record comes last, and the checkpoint goes."""
         self._model.eval()
-        self._model.save_pretrained(self._folder)
-        self._tokenizer.save_pretrained(self._folder)
+        if self._options.rank:
+            save_file(delta(self._model), self._folder / DELTA)
+            merge(self._model)
+        with quiet():
+            self._model.save_pretrained(self._folder)
+            self._tokenizer.save_pretrained(self._folder)
         save_file({name: tensor.contiguous() for name, tensor in self._head.state_dict().items()}, self._folder / HEAD)
         (self._folder / AXES).write_text(json.dumps(self._axes.poles, indent=2) + "\n", encoding="utf-8")
         record = {
             "identity": self.identity,
             "options": self._options.model_dump(mode="json"),
+            "base_revision": self._base_revision,
             "texts": len(self._texts),
             "axes": list(self._index),
             "history": [epoch._asdict() for epoch in self.history],
         }
-        (self._folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        (self._folder / TUNING).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
         (self._folder / CHECKPOINT).unlink(missing_ok=True)
+
+
+def _log(shares: Tensor) -> Tensor:
+    return shares.clamp_min(1e-6).log()

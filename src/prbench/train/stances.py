@@ -1,8 +1,8 @@
 """Texts with the stances they show: what an encoder is tuned on.
 
-Two sources: the passages that ship with the package, and the answers of the training split, whose poles follow from the
-pairs' `axis` and `pole` tags. Posts are left out: where in a post a stance shows is not known, and users read by an
-encoder that was tuned on their own posts would look clearer than they are.
+Three sources: the passages that ship with the package; the answers of the training split, whose poles follow from the
+pairs' `axis` and `pole` tags; and the posts that its rubric aspects name as evidence, of which only some piece shows
+the stance, nobody knows which.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,9 +24,9 @@ class Stance(NamedTuple):
 
 
 class Labelled(NamedTuple):
-    """A text and the stances it is known to show."""
+    """A text in pieces, and the stances that at least one of them is known to show."""
 
-    text: str
+    pieces: tuple[str, ...]
     stances: tuple[Stance, ...]
 
 
@@ -70,16 +70,30 @@ def decided(pair: Pair) -> list[tuple[str, str]]:
     return [(axis, pole) for axis, pole in zip(axes, poles, strict=True) if axis]
 
 
-def labelled(pairs: Sequence[Pair], passages: Sequence[Passage], axes: Axes) -> list[Labelled]:
-    """All texts that show a stance on one of the axes."""
+def labelled(pairs: Sequence[Pair], passages: Sequence[Passage], axes: Axes, *, posts: bool = True) -> list[Labelled]:
+    """All texts that show a stance on one of the axes; every piece of an answer does, of a post some piece."""
     found = [
-        Labelled(passage.text, (axes.stance(passage.axis, passage.pole),))
+        Labelled((passage.text,), (axes.stance(passage.axis, passage.pole),))
         for passage in passages
         if passage.axis in axes.poles
     ]
     for text, stances in answer_stances(pairs, axes).items():
-        found += [Labelled(piece, stances) for piece in pieces(text, _WINDOW)]
+        found += [Labelled((piece,), stances) for piece in pieces(text, _WINDOW)]
+    if posts:
+        found += [Labelled(tuple(pieces(text, _WINDOW)), told) for text, told in post_stances(pairs, axes).items()]
     return found
+
+
+def post_stances(pairs: Iterable[Pair], axes: Axes) -> dict[str, tuple[Stance, ...]]:
+    """The stances that posts are evidence of: aspect i of a pair tells of its axis i and names posts by their ids."""
+    found: dict[str, set[Stance]] = {}
+    for pair in pairs:
+        texts = {post.id: post.text for post in pair.profile}
+        for (axis, pole), aspect in zip(decided(pair), pair.rubric_aspects, strict=False):
+            for name in aspect.evidence.split(","):
+                if axis in axes.poles and name.strip() in texts:
+                    found.setdefault(texts[name.strip()], set()).add(axes.stance(axis, pole))
+    return {text: tuple(sorted(stances)) for text, stances in found.items()}
 
 
 def answer_stances(pairs: Iterable[Pair], axes: Axes) -> dict[str, tuple[Stance, ...]]:

@@ -61,7 +61,7 @@ def train(
         pairs=len(pairs) + len(added),
         users=len({pair.user for pair in pairs}),
         questions=len({pair.question for pair in pairs}),
-        aspects=options.aspects,
+        aspects=options.aspects or adopted.aspects,
         extra_texts=adopted.extra_texts,
         seed=options.seed,
         steps=training.steps,

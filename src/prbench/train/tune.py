@@ -24,7 +24,6 @@ def tune(
     suite: str = "mirror",
     split: str = "train",
     validation: str = "validation",
-    passages: bool = True,
     listener: "Callable[[TuneEpoch], None] | None" = None,
 ) -> "Tuning":
     """Tune an encoder on what a split and the shipped passages show; the same call continues an interrupted tuning.
@@ -35,18 +34,17 @@ def tune(
         suite: Name or path; its pairs need the tags `axis` and `pole`.
         split: What is learned from.
         validation: Whose answers tell how well it goes; nothing is chosen by them.
-        passages: Whether the shipped stance passages are used.
         listener: Hears of each epoch.
     """
     everything = load_pairs(suite)
     pairs, held = of_split(everything, split), of_split(everything, validation)
-    written = load_passages() if passages else ()
+    written = load_passages() if options.passages else ()
     check_splits(pairs, everything, validation, extra=[passage.text for passage in written])
     from prbench.models.registry import load_encoder
     from prbench.train.encoder import Tuning
 
     axes = Axes.of(pairs)
-    texts = labelled(pairs, written, axes)
+    texts = labelled(pairs, written, axes, posts=options.posts)
     encoder = load_encoder(options.base, ModelOptions())
     tuning = Tuning(options, texts, axes, list(answer_stances(held, axes).items()), encoder, out)
     tuning.run(listener)
@@ -60,6 +58,8 @@ class Adopted(NamedTuple):
     """`encoder`, perhaps with its head, where a tuned one was copied into the model's folder."""
     extra_texts: int = 0
     """Texts it was tuned on."""
+    aspects: bool = False
+    """Whether rubric aspects of the training split told it where to look."""
 
 
 def adopt_encoder(address: str, folder: Path) -> Adopted:
@@ -75,4 +75,5 @@ def adopt_encoder(address: str, folder: Path) -> Adopted:
         shutil.rmtree(partial, ignore_errors=True)
         shutil.copytree(source, partial)
         partial.rename(target)
-    return Adopted(f"encoder{hash_}{head}", int(json.loads(record.read_text(encoding="utf-8"))["texts"]))
+    tuned = json.loads(record.read_text(encoding="utf-8"))
+    return Adopted(f"encoder{hash_}{head}", int(tuned["texts"]), bool(tuned["options"].get("posts")))

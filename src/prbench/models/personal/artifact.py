@@ -30,7 +30,7 @@ class TrainingFacts(Frozen):
     users: int
     questions: int
     aspects: bool = False
-    """Whether the rubric aspects of the training split were used."""
+    """Whether the rubric aspects of the training split were used, by the method or for its encoder."""
     extra_texts: int = 0
     """Texts that the encoder was tuned on: passages from outside the split, and windows of its answers and posts."""
     seed: int = 0

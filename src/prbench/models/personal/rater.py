@@ -10,7 +10,7 @@ import torch
 
 from prbench.config import ModelOptions
 from prbench.errors import ModelError
-from prbench.models.personal import artifact
+from prbench.models.personal import artifact, shipped
 from prbench.models.personal.features import Encoder, FeatureStore, encoder_revision
 from prbench.models.personal.method import Method, State, Width, make
 from prbench.models.personal.person import stack
@@ -38,11 +38,15 @@ class PersonalRater:
         record: What it is.
         method: The module, with its weights.
         encoder: Maps texts to vectors.
+        address: What it is called; default: by its folder.
     """
 
-    def __init__(self, folder: Path, record: artifact.PersonalRecord, method: Method, encoder: Encoder) -> None:
+    def __init__(
+        self, folder: Path, record: artifact.PersonalRecord, method: Method, encoder: Encoder, address: str = ""
+    ) -> None:
         self.record = record
         self._folder = folder
+        self._address = address or f"personal:{folder}"
         self._method = method.eval()
         self._reader = Reader(encoder, post_window=record.post_window, answer_window=record.answer_window)
         self._judged: dict[str, tuple[Judgment, ...]] = {}
@@ -52,7 +56,7 @@ class PersonalRater:
     def card(self) -> ModelCard:
         """Who answers."""
         return ModelCard(
-            address=f"personal:{self._folder}",
+            address=self._address,
             revision=artifact.revision(self._folder),
             reads=frozenset({Channel.POSTS, Channel.PLAN}) if self._method.reads_user else frozenset(),
             parameters={
@@ -76,7 +80,7 @@ class PersonalRater:
         """Adapt to all that this user has judged; no judgments forget the user."""
         if judgments and not self._method.reads_user:
             raise ModelError(
-                f"personal:{self._folder} ({self.record.method}) has one reward for all and cannot adapt to a user",
+                f"{self._address} ({self.record.method}) has one reward for all and cannot adapt to a user",
                 hint="train a method that reads the user, for example `prbench train user-bt`",
             )
         self._judged.pop(user, None)
@@ -129,9 +133,9 @@ class PersonalRater:
 
 
 def load(rest: str, options: ModelOptions) -> "PersonalRater | CrossRater":
-    """Open the model that `prbench train … --out DIR` left in a folder."""
+    """Open the model that `prbench train … --out DIR` left in a folder, or `personal:reference`, which ships."""
     address = f"personal:{rest}"
-    folder = Path(rest).expanduser()
+    folder = shipped.unpack(rest) if shipped.is_shipped(rest) else Path(rest).expanduser()
     record = artifact.read_record(folder, address)
     if record.method == "cross":
         from prbench.models.personal.cross import CrossRater
@@ -145,7 +149,7 @@ def load(rest: str, options: ModelOptions) -> "PersonalRater | CrossRater":
             f"{address}: the weights do not fit the method {record.method!r}: {_first_misfit(error)}",
             hint="train the model again",
         ) from error
-    return PersonalRater(folder, record, method, open_encoder(record, folder, options))
+    return PersonalRater(folder, record, method, open_encoder(record, folder, options), address)
 
 
 def _first_misfit(error: RuntimeError) -> str:

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 Codes = NDArray[np.uint32]
 Hashes = NDArray[np.uint64]
 
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-_SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)]*\s+|\n+")
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+"""Thai, Lao, Burmese, Khmer, Japanese and Chinese are written without spaces: there, each character is a word."""
+_WORD = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+(?:['’][^\W_{_UNSPACED}]+)*")
+_SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)]*\s+|(?<=[。！？])|\n+")
 _LIST_MARKER = re.compile(r"^[ \t]*(?:\d{1,2}[.)]|[-*•–])[ \t]+", re.MULTILINE)
 _VOWELS = re.compile(r"[aeiouy]+")
 
@@ -28,6 +30,8 @@ def words(text: str) -> list[str]:
     Example:
         >>> words("Don't boil GREEN tea: 80 °C!")
         ["don't", 'boil', 'green', 'tea', '80', 'c']
+        >>> words("緑茶 in Kyoto")
+        ['緑', '茶', 'in', 'kyoto']
     """
     return _WORD.findall(text.lower().replace("’", "'"))
 

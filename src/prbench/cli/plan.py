@@ -1,0 +1,180 @@
+"""`prbench plan`: what users expect of answers, inferred from their posts, and how good these plans are."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from prbench.cli.app import Dtype, Format, FormatOption
+
+if TYPE_CHECKING:
+    from prbench.run import CallCache, PlanFile
+
+EXIT_INTERRUPTED = 130
+
+
+def plan(
+    model: Annotated[str, typer.Option("--model", "-m", help="Who plans: chat:…, lm:… or the folder of one trained.")],
+    suite: Annotated[str, typer.Option("--suite", "-s", help="Suite name, file, or NAME=FOLDER.")] = "mirror",
+    split: Annotated[str, typer.Option(help="Part of the suite; 'all' for all of it.")] = "test",
+    limit: Annotated[int | None, typer.Option(min=1, help="At most so many plans, by whole questions.")] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="File of plans; an interrupted one is continued.")] = Path(
+        "plans.jsonl"
+    ),
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what it would take; ask nothing.")] = False,
+    max_cost: Annotated[float | None, typer.Option(min=0, help="Most US dollars to spend; needs --price.")] = None,
+    price: Annotated[str | None, typer.Option(help="IN,OUT in US dollars per million tokens.")] = None,
+    threshold: Annotated[
+        float | None, typer.Option(min=-1, max=1, help="Least cosine of a match; needed with another --matcher.")
+    ] = None,
+    matcher: Annotated[str, typer.Option(help="Encoder that matches lines and aspects.")] = "embed:minilm",
+    max_tokens: Annotated[int, typer.Option(min=1, help="Most tokens of a plan.")] = 300,
+    seed: Annotated[int, typer.Option(help="Of --limit, of resampling and of the other users.")] = 0,
+    resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples behind each interval.")] = 2000,
+    column: Annotated[list[str] | None, typer.Option(help="FIELD=COLUMN of your file; repeatable.")] = None,
+    revision: Annotated[str | None, typer.Option(help="Revision of a hub suite.")] = None,
+    window: Annotated[int | None, typer.Option(min=1, help="Most tokens of prompt and plan together.")] = None,
+    dtype: Annotated[Dtype, typer.Option(help="Precision of local weights.")] = Dtype.float32,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    batch_tokens: Annotated[int, typer.Option(min=1, help="Most tokens in one forward pass.")] = 8192,
+    concurrency: Annotated[int, typer.Option(min=1, help="Requests under way at once.")] = 8,
+    timeout: Annotated[float, typer.Option(min=0.001, help="Seconds to wait for a reply.")] = 60.0,
+    retries: Annotated[int, typer.Option(min=0, help="How often a passing fault is tried again.")] = 4,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Ask again what earlier runs have asked.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    format: FormatOption = Format.table,
+) -> None:
+    """Write plans for a suite's questions and measure them; `prbench run --context plan --plans FILE` uses them."""
+    from contextlib import ExitStack, closing
+
+    from prbench.cli.commands import read_columns, read_price
+    from prbench.config import ModelOptions
+    from prbench.run import CallCache
+
+    _check_matcher(matcher, threshold)
+    options = ModelOptions(
+        window=window,
+        device=device,
+        dtype=cast(Any, dtype.value),
+        batch_tokens=batch_tokens,
+        concurrency=concurrency,
+        timeout_s=timeout,
+        retries=retries,
+        price=read_price(price),
+    )
+    place = {"columns": read_columns(column or []) or None, "revision": revision}
+    needs, everyone = _needs(suite, None if split == "all" else split, limit, seed, place)
+    file = _open(model, options, max_tokens, needs, out)
+    with ExitStack() as stack:
+        cache = None if no_cache else stack.enter_context(closing(CallCache()))
+        estimate = file.forecast(cache)
+        _say(_before(estimate), quiet and not dry_run)
+        if dry_run:
+            return
+        _refuse(estimate["cost_usd"], max_cost)
+        spent = _write(file, cache, max_cost, quiet)
+    quality = _quality(file, needs, everyone, matcher, threshold, seed, resamples)
+    _finish(file, quality, spent, format, quiet)
+
+
+def _needs(suite: str, split: str | None, limit: int | None, seed: int, place: dict[str, Any]) -> tuple[Any, Any]:
+    from prbench.data import load_pairs
+    from prbench.errors import ConfigError
+    from prbench.plan import limited, needs_of
+
+    everything = load_pairs(suite, **place)
+    chosen = [pair for pair in everything if split is None or pair.tags.get("split") in (split, None)]
+    if not chosen:
+        known = ", ".join(everything.record.splits)
+        raise ConfigError(f"suite {suite!r} has no split {split!r}", hint=f"its splits: {known}")
+    everyone = needs_of(everything)
+    needs = [need for need in needs_of(chosen, everything) if need.pair.profile]
+    if not needs:
+        raise ConfigError(f"no user of {suite!r} has a post: there is nothing to plan from", hint="bring profiles")
+    return limited(needs, limit, seed), everyone
+
+
+def _open(model: str, options: Any, max_tokens: int, needs: Any, out: Path) -> "PlanFile":
+    from prbench.models import load_generator
+    from prbench.plan import Planner
+    from prbench.run import PlanFile
+
+    return PlanFile(out, Planner(load_generator(model, options), max_tokens=max_tokens), needs)
+
+
+def _before(estimate: dict[str, Any]) -> str:
+    cost = "no price known" if estimate["cost_usd"] is None else f"about ${estimate['cost_usd']:.4f}"
+    return (
+        f"{estimate['plans']:,} plans wanted, {estimate['to_write']:,} to write "
+        f"({estimate['in_cache']:,} more in the cache): {estimate['tokens_in']:,} prompt tokens, {cost}"
+    )
+
+
+def _refuse(cost_usd: float | None, max_cost: float | None) -> None:
+    from prbench.errors import BudgetError
+
+    if max_cost is None:
+        return
+    if cost_usd is None:
+        raise BudgetError(
+            f"--max-cost {max_cost:.2f} was given, but the model's price is not known",
+            hint="give --price IN,OUT in US dollars per million tokens",
+        )
+    if cost_usd > max_cost:
+        raise BudgetError(
+            f"the plans are estimated at ${cost_usd:.2f}, over the limit of ${max_cost:.2f}: not started",
+            hint="raise --max-cost or lower --limit",
+        )
+
+
+def _write(file: "PlanFile", cache: "CallCache | None", max_cost: float | None, quiet: bool) -> float:
+    def tell(left: int) -> None:
+        if not quiet and (left % 10 == 0):
+            _say(f"{left:,} plans left", quiet)
+
+    try:
+        return file.write(cache, max_cost, tell)
+    except KeyboardInterrupt:
+        _say(f"\nstopped; the same command continues {file.path}", quiet=False)
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+
+
+def _quality(
+    file: "PlanFile", needs: Any, everyone: Any, matcher: str, threshold: float | None, seed: int, resamples: int
+) -> dict[str, Any]:
+    from prbench.plan import hold, summarise
+    from prbench.run import open_matcher
+
+    held = hold(needs, file.by_need, open_matcher(matcher, threshold), everyone, seed)
+    return summarise(held, seed=seed, resamples=resamples)
+
+
+def _finish(file: "PlanFile", quality: dict[str, Any], spent: float, format: Format, quiet: bool) -> None:
+    import json
+
+    from prbench.report import Format as Shown
+    from prbench.report import plan_table, render
+
+    data = json.dumps({"plans": str(file.path), "spent_usd": spent, "quality": quality}, ensure_ascii=False, indent=2)
+    typer.echo(data if format is Format.json else render([plan_table(quality)], cast(Shown, format.value)))
+    _say(
+        f"\nspent ${spent:.4f}; plans: {file.path}    (prbench run --context plan,profile+plan --plans {file.path})",
+        quiet,
+    )
+
+
+def _check_matcher(matcher: str, threshold: float | None) -> None:
+    from prbench.errors import ConfigError
+    from prbench.plan import ENCODER
+
+    if matcher != ENCODER and threshold is None:
+        raise ConfigError(
+            f"--matcher {matcher!r} needs a --threshold: the default one was chosen for {ENCODER}",
+            hint="prbench.plan.calibrate chooses one on the training split",
+        )
+
+
+def _say(line: str, quiet: bool) -> None:
+    if not quiet:
+        print(line, file=sys.stderr, flush=True)

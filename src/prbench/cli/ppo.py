@@ -1,0 +1,125 @@
+"""The command `prbench study ppo`."""
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from prbench.cli.app import Format, FormatOption
+
+
+class Engine(StrEnum):
+    """Who trains."""
+
+    local = "local"
+    verl = "verl"
+
+
+class AlgorithmName(StrEnum):
+    """How."""
+
+    ppo = "ppo"
+    grpo = "grpo"
+
+
+def ppo(
+    out: Annotated[Path, typer.Option("--out", "-o", help="The study's folder; what is there is continued.")],
+    reward: Annotated[
+        list[str] | None, typer.Option(help="Reward models: ADDRESS, or CONTEXT=ADDRESS.", metavar="MODELS…")
+    ] = None,
+    policy: Annotated[str, typer.Option(help="Who is trained.")] = "lm:smollm2",
+    judge: Annotated[str | None, typer.Option(help="Who says what the answers are worth; none: only train.")] = None,
+    engine: Annotated[Engine, typer.Option(help="verl: write what a cluster of GPUs needs.")] = Engine.local,
+    algorithm: Annotated[AlgorithmName, typer.Option(help="grpo: with TRL.")] = AlgorithmName.ppo,
+    suite: Annotated[str, typer.Option(help="Whose users and questions.")] = "mirror",
+    train_split: Annotated[str, typer.Option(help="What the policy learns from.")] = "train",
+    test_split: Annotated[str, typer.Option(help="What it is judged on.")] = "test",
+    items: Annotated[int, typer.Option(min=2, help="Held-out items (a user's question each), whole couples.")] = 64,
+    answers: Annotated[int, typer.Option(min=1, help="Answers to each held-out item.")] = 2,
+    steps: Annotated[int | None, typer.Option(min=1, help="Default 40.")] = None,
+    prompts: Annotated[int | None, typer.Option(min=1, help="Questions in a step; default 2.")] = None,
+    rollouts: Annotated[int | None, typer.Option(min=2, help="Answers to each; default 4.")] = None,
+    new_tokens: Annotated[int | None, typer.Option(min=1, help="Most tokens of an answer; default 56.")] = None,
+    posts: Annotated[int | None, typer.Option(min=0, help="Posts that the policy is shown; default 2.")] = None,
+    words: Annotated[int | None, typer.Option(min=5, help="Most words to ask of the policy; default 40.")] = None,
+    temperature: Annotated[float | None, typer.Option(help="Of the policy; default 0.7.")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Passes over a step's answers; default 3.")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="Default 0.0005.")] = None,
+    kl_weight: Annotated[float | None, typer.Option(min=0, help="Price of leaving the base model.")] = None,
+    target_kl: Annotated[float | None, typer.Option(help="How far one step may move the policy.")] = None,
+    rank: Annotated[int | None, typer.Option(min=1, help="Of the adapters; default 8.")] = None,
+    layers: Annotated[int | None, typer.Option(min=1, help="Upper layers with adapters; default half.")] = None,
+    judge_pairs: Annotated[int, typer.Option(min=20, help="Labelled pairs to examine the judge on.")] = 400,
+    judge_dtype: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "float32",
+    seed: Annotated[int, typer.Option(min=0, help="Of the training; seeds of one reward model are averaged.")] = 0,
+    server: Annotated[
+        str, typer.Option(help="verl: where `prbench serve` listens.", metavar="URL")
+    ] = "http://127.0.0.1:8000",
+    format: FormatOption = Format.table,
+) -> None:
+    """Train a policy with each reward model, and see what its answers are worth to users it has never met."""
+    from prbench.studies.best_of_n import parse_model
+    from prbench.studies.ppo import make_options
+    from prbench.studies.ppo.settings import make_settings
+
+    options = make_options(
+        {
+            "algorithm": algorithm.value,
+            "steps": steps,
+            "prompts": prompts,
+            "rollouts": rollouts,
+            "new_tokens": new_tokens,
+            "posts": posts,
+            "words": words,
+            "temperature": temperature,
+            "epochs": epochs,
+            "learning_rate": learning_rate,
+            "kl_weight": kl_weight,
+            "target_kl": target_kl,
+            "rank": rank,
+            "layers": layers,
+            "seed": seed,
+        }
+    )
+    settings = make_settings(
+        {
+            "policy": policy,
+            "suite": suite,
+            "train_split": train_split,
+            "test_split": test_split,
+            "items": items,
+            "answers": answers,
+            "judge": judge or "",
+            "judge_options": {"dtype": judge_dtype},
+            "judge_pairs": judge_pairs,
+            "options": options,
+        }
+    )
+    models = [parse_model(text) for text in reward or ()]
+    if engine is Engine.verl:
+        from prbench.studies.ppo.verl import write_verl
+
+        typer.echo(write_verl(settings, models, out, server=server))
+        return
+    from prbench.studies.ppo.recipe import ppo_study
+
+    _show(ppo_study(settings, models, out), out, format)
+
+
+def _show(found: dict[str, Any] | None, out: Path, format: Format) -> None:
+    import json
+    from typing import cast
+
+    from prbench import report
+    from prbench.studies.ppo.tables import ppo_tables
+
+    if found is None:
+        return
+    typer.echo(
+        json.dumps(found, ensure_ascii=False, indent=2, allow_nan=False)
+        if format is Format.json
+        else report.render(ppo_tables(found), cast(report.Format, format.value))
+    )
+    print(f"\nwritten: {out / 'study.json'}", file=sys.stderr)

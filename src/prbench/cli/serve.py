@@ -1,0 +1,88 @@
+"""The command `prbench serve`: a reward model over HTTP."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from prbench.cli.app import Dtype
+
+if TYPE_CHECKING:
+    from prbench.serve.service import RewardService
+
+
+def serve(
+    model: Annotated[str, typer.Option("--model", "-m", help="Address of a model that scores single answers.")],
+    suite: Annotated[str, typer.Option("--suite", "-s", help="Whose users are known by name.")] = "mirror",
+    context: Annotated[
+        str, typer.Option("--context", "-c", help="What of the user is shown, as in `run`.")
+    ] = "profile",
+    host: Annotated[str, typer.Option(help="Where to listen; beyond this machine only with a token.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8000,
+    token_env: Annotated[str | None, typer.Option(help="Variable with the token that clients must send.")] = None,
+    insecure: Annotated[bool, typer.Option("--insecure", help="Listen beyond this machine without a token.")] = False,
+    max_batch: Annotated[int, typer.Option(min=1, help="Most items that the model is handed at once.")] = 32,
+    max_wait_ms: Annotated[float, typer.Option(min=0, help="Longest wait for a batch to fill.")] = 10.0,
+    max_queue: Annotated[int, typer.Option(min=1, help="Items that may wait; beyond it 503.")] = 4096,
+    max_body: Annotated[int, typer.Option(min=1, help="Most bytes of a request.")] = 16 * 2**20,
+    state: Annotated[
+        Path | None, typer.Option(help="Where judgments are kept; default runs/serve/feedback.jsonl.")
+    ] = None,
+    template: Annotated[Path | None, typer.Option(help="Prompt template file in place of the built-in one.")] = None,
+    ranker: Annotated[str, typer.Option(help="Who chooses posts: bm25, or an encoder's address.")] = "bm25",
+    seed: Annotated[int, typer.Option(help="Of the wrong users shown.")] = 0,
+    window: Annotated[int | None, typer.Option(min=1, help="Most tokens of a prompt.")] = None,
+    dtype: Annotated[Dtype, typer.Option(help="Precision of local weights.")] = Dtype.float32,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    batch_tokens: Annotated[int, typer.Option(min=1, help="Most tokens in one forward pass.")] = 8192,
+) -> None:
+    """Serve a reward model: batched, shown what the benchmark shows it, adapting to feedback."""
+    try:
+        from prbench.serve.server import serve as run_server
+    except ModuleNotFoundError as error:
+        from prbench.errors import MissingExtraError
+
+        raise MissingExtraError("prbench serve", "serve") from error
+    from prbench.serve.settings import DEFAULT_STATE, ServeConfig
+
+    options = {
+        "template": template,
+        "seed": seed,
+        "window": window,
+        "dtype": dtype.value,
+        "device": device,
+        "batch_tokens": batch_tokens,
+    }
+    config = ServeConfig.of(
+        model=model,
+        suite=suite,
+        context=context,
+        host=host,
+        port=port,
+        token_env=token_env,
+        insecure=insecure,
+        max_batch=max_batch,
+        max_wait_ms=max_wait_ms,
+        max_queue=max_queue,
+        max_body=max_body,
+        state=state or DEFAULT_STATE,
+        ranker=ranker,
+        seed=seed,
+        options=options,
+    )
+    print(f"loading {model} …", file=sys.stderr)
+    if not run_server(config, _say):
+        print("stopped before everything was answered", file=sys.stderr)
+        raise typer.Exit(1)
+    print("stopped; everything accepted was answered", file=sys.stderr)
+
+
+def _say(url: str, service: "RewardService") -> None:
+    health = service.health()
+    learns = "learns from feedback" if health["adapts"] else "does not learn from feedback"
+    leaks = " (leaks the true rubric)" if health["context"] == "oracle" else ""
+    users = f"{health['users']} users of {health['suite']}"
+    print(f"{health['model']} · context {health['context']}{leaks} · {users} · {learns}", file=sys.stderr)
+    typer.echo(f"{url}    (Ctrl-C stops it)")
+    sys.stdout.flush()

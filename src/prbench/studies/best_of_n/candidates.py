@@ -1,0 +1,198 @@
+"""Candidates: what there is to choose among, written once by the policy and shared by all reward models.
+
+Each text is kept under a content key of who was asked what, so a study that is continued, or that is given more items
+or a larger N, draws only what is missing. A text that the token limit cut off ends with its last whole sentence; one of
+which nothing is left is invalid, is counted, and its place is drawn anew a few times.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from prbench.config import digest
+from prbench.data.fingerprint import hash_text
+from prbench.models import Generator, ModelCard
+from prbench.run.store import Appender, whole_lines
+from prbench.studies.best_of_n.items import Item
+from prbench.studies.best_of_n.settings import Settings
+from prbench.studies.policy import draw_styles, policy_prompt
+from prbench.types import Frozen, Outcome, Pair, Prompt, Status
+
+FILE = "candidates.jsonl"
+TRIES = 3
+"""How often a place is drawn until its text is valid."""
+
+_STOP = re.compile(r"[.!?…][\"'”’)\]*]*(?=\s|$)")
+_LIST_NUMBER = re.compile(r"(?:^|\n|[.!?…:][\"'”’)\]*]*)\s*\d{1,2}$")
+
+
+class Candidate(Frozen):
+    """One line of `candidates.jsonl`: a text, or why there is none."""
+
+    key: str
+    """Content hash over policy, prompt, decoding and number."""
+    question: str = ""
+    style: str = ""
+    """Name of the style that the policy was asked for."""
+    attempt: int = 0
+    status: Status = "ok"
+    text: str = ""
+    cut: bool = False
+    """Whether the token limit cut it off, so that it was trimmed to its last whole sentence."""
+    reason: str = ""
+    tokens_in: int = 0
+    tokens_out: int = 0
+    latency_ms: float = 0.0
+
+
+class Slot(NamedTuple):
+    """One place among an item's candidates, to be filled by the policy."""
+
+    key: str
+    prompt: Prompt
+    number: int
+    """Which of the texts for this very prompt."""
+    style: str
+    question: str
+
+
+def item_slots(item: Item, settings: Settings, card: ModelCard) -> list[Slot]:
+    """The N places of an item. Without posts they depend on the question alone, so all who ask it share them."""
+    counted: Counter[Prompt] = Counter()
+    slots = []
+    for style in draw_styles(settings.n, item.pair.question, settings.seed):
+        prompt = policy_prompt(item.pair, posts=settings.posts, style=style.instruction, words=settings.words)
+        number = counted[prompt]
+        counted[prompt] += 1
+        who = [card.address, card.revision, dict(card.parameters)]
+        how = [settings.temperature, settings.max_tokens, settings.seed, number]
+        key = digest([who, prompt.messages, how])[:16]
+        slots.append(Slot(key, prompt, number, style.name, hash_text(item.pair.question)[:16]))
+    return slots
+
+
+def read_candidates(path: Path) -> dict[str, Candidate]:
+    """Candidates by key, a later line in the place of an earlier one."""
+    lines = (Candidate.model_validate_json(line) for _, line in whole_lines(path))
+    return {candidate.key: candidate for candidate in lines}
+
+
+def open_slots(slots: Mapping[str, Slot], known: Mapping[str, Candidate]) -> dict[int, list[Slot]]:
+    """Places without a valid text that may still be tried, by the number of the attempt."""
+    waiting: dict[int, list[Slot]] = defaultdict(list)
+    for key, slot in slots.items():
+        found = known.get(key)
+        if found is None:
+            waiting[0].append(slot)
+        elif found.status == "failed":
+            waiting[found.attempt].append(slot)
+        elif found.status == "invalid" and found.attempt + 1 < TRIES:
+            waiting[found.attempt + 1].append(slot)
+    return waiting
+
+
+def draw_candidates(
+    path: Path,
+    slots: Mapping[str, Slot],
+    policy: Generator,
+    settings: Settings,
+    heard: Callable[[Candidate], None] = lambda candidate: None,
+) -> dict[str, Candidate]:
+    """Have every open place filled, text by text on disk, and return all candidates.
+
+    A place that failed is tried once in each call; an invalid one until it is valid or has had its tries.
+    """
+    known = read_candidates(path)
+    failed: set[str] = set()
+    with Appender(path) as lines:
+        while waiting := open_slots({key: slot for key, slot in slots.items() if key not in failed}, known):
+            attempt = min(waiting)
+            for candidate in _draw(waiting[attempt], attempt, policy, settings):
+                lines.append(candidate)
+                known[candidate.key] = candidate
+                if candidate.status == "failed":
+                    failed.add(candidate.key)
+                heard(candidate)
+    return known
+
+
+def _draw(slots: Sequence[Slot], attempt: int, policy: Generator, settings: Settings) -> Iterator[Candidate]:
+    by_prompt: dict[Prompt, dict[int, Slot]] = defaultdict(dict)
+    for slot in slots:
+        by_prompt[slot.prompt][slot.number] = slot
+    by_count: dict[int, list[Prompt]] = defaultdict(list)
+    for prompt, numbers in by_prompt.items():
+        by_count[max(numbers) + 1].append(prompt)
+    for count, prompts in sorted(by_count.items()):
+        written = policy.generate(
+            prompts,
+            n=count,
+            max_tokens=settings.max_tokens,
+            temperature=settings.temperature,
+            seed=settings.seed + 7919 * attempt,
+        )
+        for index, outcomes in written:
+            for number, outcome in enumerate(outcomes):
+                if found := by_prompt[prompts[index]].get(number):
+                    yield read_text(found, outcome, attempt)
+
+
+def read_text(slot: Slot, outcome: Outcome, attempt: int = 0) -> Candidate:
+    """A policy's reply as a candidate.
+
+    Example:
+        >>> slot = Slot("k", Prompt(()), 0, "plain", "q")
+        >>> cut = Outcome(status="ok", raw="Try green tea. It is m", reason="cut off after 9 tokens")
+        >>> read_text(slot, cut).text
+        'Try green tea.'
+        >>> read_text(slot, Outcome(status="ok", raw=" ")).status
+        'invalid'
+    """
+    cut = outcome.status == "ok" and bool(outcome.reason)
+    text = whole_sentences(outcome.raw) if cut else outcome.raw.strip()
+    empty = outcome.status == "ok" and not text
+    return Candidate(
+        key=slot.key,
+        question=slot.question,
+        style=slot.style,
+        attempt=attempt,
+        status="invalid" if empty else outcome.status,
+        text="" if outcome.status != "ok" else text,
+        cut=cut,
+        reason=("no whole sentence before the cut" if cut else "empty") if empty else "" if cut else outcome.reason,
+        tokens_in=outcome.tokens_in,
+        tokens_out=outcome.tokens_out,
+        latency_ms=outcome.latency_ms,
+    )
+
+
+def whole_sentences(text: str) -> str:
+    """A text up to the end of its last whole sentence; the number of a list's line ends none.
+
+    Example:
+        >>> whole_sentences("1. Walk. 2. Rest! 3. Dri")
+        '1. Walk. 2. Rest!'
+        >>> whole_sentences("and so on and")
+        ''
+    """
+    ends = [stop.end() for stop in _STOP.finditer(text) if not _LIST_NUMBER.search(text[: stop.start()])]
+    return text[: ends[-1]].strip() if ends else ""
+
+
+def suite_candidates(pairs: Sequence[Pair]) -> dict[str, list[Candidate]]:
+    """The suite's own answers to each question: sound ones, known to differ in what people differ about."""
+    texts: dict[str, dict[str, None]] = defaultdict(dict)
+    for pair in pairs:
+        for text in sorted((pair.chosen, pair.rejected)):
+            texts[pair.question][text] = None
+    return {
+        question: [
+            Candidate(
+                key=digest(["suite", question, text])[:16], question=hash_text(question)[:16], style="suite", text=text
+            )
+            for text in sorted(found)
+        ]
+        for question, found in texts.items()
+    }

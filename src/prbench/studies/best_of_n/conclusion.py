@@ -1,0 +1,150 @@
+"""The files that a best-of-N study ends in; both follow from what is on disk, so the same rows give the same files."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from prbench._version import __version__
+from prbench.data import Suite
+from prbench.errors import StudyError
+from prbench.run.store import RunFolder
+from prbench.studies.best_of_n.candidates import Candidate
+from prbench.studies.best_of_n.contenders import Contender
+from prbench.studies.best_of_n.grades import Exam, Graded
+from prbench.studies.best_of_n.items import Item, Selected
+from prbench.studies.best_of_n.outcome import Entered, World, common_lines, model_curve, model_outcome
+from prbench.studies.best_of_n.scores import Place, noised_scores
+from prbench.studies.best_of_n.settings import Settings
+from prbench.studies.study import FILE as STUDY
+from prbench.studies.study import Study
+
+Json = dict[str, Any]
+CURVES = "curves.json"
+
+
+class Results(NamedTuple):
+    """What all stages came to."""
+
+    selected: Selected
+    candidates: Mapping[str, Sequence[Candidate]]
+    """By item."""
+    contenders: Sequence[Contender]
+    scores: Mapping[str, Entered]
+    """By name of the reward model; noised oracles have theirs from the grades."""
+    graded: Mapping[Place, Graded]
+    exam: Exam
+
+    @property
+    def items(self) -> Sequence[Item]:
+        """Who asks what."""
+        return self.selected.items
+
+    @property
+    def grades(self) -> dict[Place, float | None]:
+        """What each candidate is worth to each user."""
+        return {place: found.grade.score for place, found in self.graded.items()}
+
+
+def conclude(folder: RunFolder, settings: Settings, everything: Suite, results: Results) -> Json:
+    """Compute all curves and write `curves.json` and `study.json`."""
+    world = _world(settings, results)
+    entered = _entered(results, settings.seed)
+    curves = {one.name: model_curve(world, one) for one in entered}
+    outcomes = {one.name: model_outcome(world, one, curves[one.name]) for one in entered}
+    head: Json = {
+        "kind": "best-of-n",
+        "suite": everything.record.name,
+        "policy": settings.policy or "suite",
+        "candidates": settings.candidates,
+        "endpoint": f"best of {world.k}, mean aspect score from 0 to 2",
+        "judge": results.exam.judge.model_dump(mode="json"),
+        "details": _details(settings, everything, results, world)
+        | {"left_out": sorted(name for name, outcome in outcomes.items() if outcome is None)},
+    }
+    study = {
+        **head,
+        "items": {item.id: {"unit": item.unit, "question": item.question} for item in results.items},
+        "models": {name: outcome for name, outcome in outcomes.items() if outcome is not None},
+    }
+    Study.model_validate(study)
+    found = {**head, "ks": list(range(1, world.n + 1)), "lines": common_lines(world), "models": curves}
+    folder.write_json(CURVES, found)
+    folder.write_json(STUDY, study)
+    return found
+
+
+def read_curves(path: Path) -> Json:
+    """The curves of a finished study.
+
+    Args:
+        path: Its folder.
+    """
+    try:
+        found: Json = json.loads((path / CURVES).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise StudyError(
+            f"{str(path)!r} has no {CURVES}", hint="was the study finished? run the same command again"
+        ) from error
+    return found
+
+
+def questions(items: Sequence[Item]) -> int:
+    """How many distinct questions are asked."""
+    return len({item.pair.question for item in items})
+
+
+def _world(settings: Settings, results: Results) -> World:
+    valid = {item: [one.key for one in listed if one.status == "ok"] for item, listed in results.candidates.items()}
+    n = settings.n if settings.candidates == "policy" else min(settings.n, max(map(len, valid.values())))
+    k = min(settings.endpoint, n)
+    return World(results.items, valid, results.grades, n, k, settings.seed, settings.resamples)
+
+
+def _entered(results: Results, seed: int) -> list[Entered]:
+    texts = {one.key: one.text for listed in results.candidates.values() for one in listed}
+    grades = results.grades
+    found = []
+    for contender in results.contenders:
+        noise = contender.ranked.noise
+        if noise is None:
+            found.append(results.scores[contender.name])
+        else:
+            scores = noised_scores(grades, texts, noise, seed)
+            found.append(Entered(contender.name, contender.ranked.address, "", True, scores, {}))
+    return found
+
+
+def _details(settings: Settings, everything: Suite, results: Results, world: World) -> Json:
+    reasons = Counter(found.grade.reason for found in results.graded.values() if found.grade.status != "ok")
+    return {
+        "prbench": __version__,
+        "n": world.n,
+        "k": world.k,
+        "settings": settings.model_dump(mode="json", exclude={"models"}),
+        "fingerprint": everything.record.fingerprint,
+        "items": len(results.items),
+        "questions": questions(results.items),
+        "candidates": _counts(results.candidates),
+        "items_refused": results.selected.refused,
+        "judge": {"missing": dict(results.exam.missing), "ungraded": dict(sorted(reasons.items()))},
+    }
+
+
+def _counts(candidates: Mapping[str, Sequence[Candidate]]) -> Json:
+    """How the drawing went, over distinct candidates and over items."""
+    distinct = {one.key: one for listed in candidates.values() for one in listed}
+    repeated = 0
+    for listed in candidates.values():
+        texts = [one.text for one in listed if one.status == "ok"]
+        repeated += len(texts) - len(set(texts))
+    return {
+        "distinct": len(distinct),
+        "valid": sum(one.status == "ok" for one in distinct.values()),
+        "cut": sum(one.cut for one in distinct.values()),
+        "drawn_again": sum(one.attempt > 0 for one in distinct.values()),
+        "repeated_in_item": repeated,
+        "styles": dict(sorted(Counter(one.style for one in distinct.values()).items())),
+        "reasons": dict(sorted(Counter(one.reason for one in distinct.values() if one.reason).items())),
+    }

@@ -1,0 +1,84 @@
+"""Who is ranked: every reward model opened once before anything is spent, so that what cannot work is said at once."""
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from prbench.config import digest
+from prbench.contexts import is_rater
+from prbench.errors import ConfigError
+from prbench.judge import RubricJudge, shares
+from prbench.models import Model, ModelCard, Rater, load_model
+from prbench.studies.best_of_n.settings import Ranked
+from prbench.types import Channel, Context
+
+
+class Contender(NamedTuple):
+    """A reward model that can take part."""
+
+    name: str
+    ranked: Ranked
+    card: ModelCard
+    context: Context | None
+    """What of the user it is shown; None for a noised oracle, which is shown nothing."""
+    apart: bool
+
+    @property
+    def slug(self) -> str:
+        """Name of its file: for people to find, and different for whatever answers differently."""
+        readable = re.sub(r"[^A-Za-z0-9.]+", "_", self.name).strip("_.")[:60] or "model"
+        who = [self.card.address, self.card.revision, dict(self.card.parameters), str(self.context)]
+        return f"{readable}-{digest(who)[:6]}"
+
+    def load(self) -> Rater:
+        """Open the model."""
+        return as_rater(load_model(self.ranked.address, self.ranked.options), self.ranked.address)
+
+
+def as_rater(model: Model, address: str) -> Rater:
+    """A model that scores answers one by one; any other is refused."""
+    if not is_rater(model):
+        raise ConfigError(
+            f"{address!r} compares two answers; best-of-N needs a score for each",
+            hint="name a mode that rates, for example lm:…#rate, lm:…#loglik or chat:…#rate",
+        )
+    return model  # type: ignore[return-value]  # is_rater has looked
+
+
+def call_up(models: Iterable[Ranked]) -> list[Contender]:
+    """Open each model once, one after another, and see whether it can do what is asked of it."""
+    found = [_noised(ranked) if ranked.noise is not None else _real(ranked) for ranked in models]
+    names = [contender.name for contender in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError(
+                f"{name!r} stands twice among the models", hint="remove one, or give each a label of its own"
+            )
+    return found
+
+
+def refuse_shared(judge: RubricJudge, contenders: Iterable[Contender]) -> None:
+    """Refuse a judge that has anything in common with a model that it is to rank."""
+    for contender in contenders:
+        if not contender.apart and (common := shares(judge.card, contender.card)):
+            raise ConfigError(
+                f"judge {judge.card.address!r} and reward model {contender.name!r} share {common}",
+                hint="judge with a model of another family, or mark the reward model apart = true",
+            )
+
+
+def _real(ranked: Ranked) -> Contender:
+    card = as_rater(load_model(ranked.address, ranked.options), ranked.address).card
+    default = Context.parse("profile" if Channel.POSTS in card.reads else "none")
+    context = Context.parse(ranked.context) if ranked.context else default
+    if not context.needs <= card.reads:
+        raise ConfigError(
+            f"{ranked.address!r} does not read what context {str(context)!r} would show it",
+            hint=f"none={ranked.address}",
+        )
+    name = ranked.label or (ranked.address if context == default else f"{ranked.address}, {context}")
+    return Contender(name, ranked, card, context, ranked.apart or context.leaks)
+
+
+def _noised(ranked: Ranked) -> Contender:
+    return Contender(ranked.label or ranked.address, ranked, ModelCard(address=ranked.address), None, True)

@@ -1,0 +1,150 @@
+"""Grades: what each candidate is truly worth to each user, by a judge that sees the rubric; asked once, kept at once.
+
+Before the first grade, the judge is examined on the suite's labelled answers: its accuracy is printed with every study,
+and one that cannot be told from guessing ranks nothing. The same examination gives the speed for the budget.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from prbench.config import digest
+from prbench.data.fingerprint import fingerprint
+from prbench.errors import StudyError
+from prbench.judge import Grade, Grading, RubricJudge, examine
+from prbench.run.store import Appender, whole_lines
+from prbench.studies.best_of_n.candidates import Candidate
+from prbench.studies.best_of_n.items import Item
+from prbench.studies.best_of_n.scores import Place
+from prbench.studies.study import Judge, Measured
+from prbench.types import Frozen, Pair
+
+FILE = "grades.jsonl"
+
+
+class Graded(Frozen):
+    """One line of `grades.jsonl`."""
+
+    item: str
+    candidate: str
+    key: str
+    """Content hash over who judged what, under which rubric."""
+    grade: Grade
+
+    @property
+    def place(self) -> Place:
+        """Which candidate of which item."""
+        return (self.item, self.candidate)
+
+
+class Exam(Frozen):
+    """What is known of a judge: `judge.json`."""
+
+    key: str
+    """Content hash over the judge and the pairs it was examined on."""
+    judge: Judge
+    missing: Mapping[str, int] = {}
+    """Pairs that the judge did not grade, by reason."""
+    gradings: int
+    seconds: float
+
+    @property
+    def seconds_each(self) -> float:
+        """Time of one grading."""
+        return self.seconds / max(self.gradings, 1)
+
+
+class Budget(NamedTuple):
+    """What judging will take."""
+
+    calls: int
+    tokens: int
+    seconds: float
+    """Estimated from the speed in the examination."""
+
+
+def examine_judge(judge: RubricJudge, pairs: Sequence[Pair], known: Any = None, *, seed: int = 0) -> Exam:
+    """Measure a judge's accuracy on labelled pairs, or take what is known of the same judge and pairs."""
+    card = judge.card
+    key = digest([card.address, card.revision, dict(card.parameters), fingerprint(pairs), seed])[:32]
+    if known is not None and known.get("key") == key:
+        return Exam.model_validate(known)
+    found = examine(judge, pairs, seed=seed)
+    accuracy = found.accuracy
+    if accuracy.value is None:
+        first = next(iter(found.missing), "no pair was graded")
+        raise StudyError(
+            f"judge {card.address!r} graded none of {len(pairs)} labelled pairs: {first}", hint="name another judge"
+        )
+    measured = Measured(value=accuracy.value, low=accuracy.low, high=accuracy.high, n=accuracy.n)
+    return Exam(
+        key=key,
+        judge=Judge(address=card.address, accuracy=measured),
+        missing=dict(found.missing),
+        gradings=found.gradings,
+        seconds=found.seconds,
+    )
+
+
+def read_grades(path: Path) -> dict[tuple[Place, str], Graded]:
+    """Grades by place and key, a later line in the place of an earlier one."""
+    lines = (Graded.model_validate_json(line) for _, line in whole_lines(path))
+    return {(graded.place, graded.key): graded for graded in lines}
+
+
+class Judging:
+    """What is still to be judged.
+
+    Args:
+        judge: Who judges.
+        items: Who asks what.
+        candidates: By item.
+        path: Where grades are kept.
+    """
+
+    def __init__(
+        self, judge: RubricJudge, items: Sequence[Item], candidates: Mapping[str, Sequence[Candidate]], path: Path
+    ) -> None:
+        self._judge = judge
+        self._path = path
+        self._stored = read_grades(path)
+        self._by_key = {graded.key: graded.grade for graded in self._stored.values()}
+        self._found: dict[Place, Graded] = {}
+        self._asked: dict[str, Grading] = {}
+        self._waiting: dict[str, list[Place]] = defaultdict(list)
+        for item in items:
+            for candidate in candidates[item.id]:
+                if candidate.status == "ok":
+                    self._add((item.id, candidate.key), item.grading(candidate.text))
+
+    def budget(self, exam: Exam) -> Budget:
+        """What the open gradings will take, known before the first of them."""
+        gradings = list(self._asked.values())
+        return Budget(len(gradings), self._judge.forecast(gradings), len(gradings) * exam.seconds_each)
+
+    def grade(self, heard: Callable[[int, int], None] = lambda done, total: None) -> dict[Place, Graded]:
+        """Grade what is open, line by line on disk, and return the grade of every place."""
+        keys = list(self._asked)
+        replies = self._judge.grade(list(self._asked.values())) if keys else iter(())
+        with Appender(self._path) as lines:
+            for place, graded in self._found.items():
+                if (place, graded.key) not in self._stored:
+                    lines.append(graded)
+            for done, (index, grade) in enumerate(replies, start=1):
+                for item, candidate in self._waiting[keys[index]]:
+                    graded = Graded(item=item, candidate=candidate, key=keys[index], grade=grade)
+                    lines.append(graded)
+                    self._found[graded.place] = graded
+                heard(done, len(keys))
+        return self._found
+
+    def _add(self, place: Place, grading: Grading) -> None:
+        key = grading.key(self._judge)
+        known = self._by_key.get(key)
+        if known is None or known.status == "failed":
+            self._asked.setdefault(key, grading)
+            self._waiting[key].append(place)
+        else:
+            item, candidate = place
+            self._found[place] = Graded(item=item, candidate=candidate, key=key, grade=known)

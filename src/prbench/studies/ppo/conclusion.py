@@ -1,0 +1,175 @@
+"""What a PPO study ends in: `study.json`, one score per reward model, from whatever trainings are finished.
+
+Seeds of one reward model are averaged item by item; the untrained policy stands beside them, and every gain over it is
+paired on the same items.
+"""
+
+import math
+import zlib
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from prbench._version import __version__
+from prbench.data import Suite
+from prbench.errors import RunError
+from prbench.models import ModelCard
+from prbench.run.store import RunFolder
+from prbench.stats import Clusters, Estimate, mean_interval
+from prbench.studies.best_of_n.candidates import Candidate, read_candidates
+from prbench.studies.best_of_n.grades import Exam, Graded
+from prbench.studies.best_of_n.items import Item
+from prbench.studies.best_of_n.scores import Place
+from prbench.studies.ppo.held_out import ANSWERS, answer_keys
+from prbench.studies.ppo.history import HISTORY, Step, read_history
+from prbench.studies.ppo.settings import PPOSettings
+from prbench.studies.study import FILE as STUDY
+from prbench.studies.study import Study
+
+Json = dict[str, Any]
+TRAINING = "training.json"
+TRAININGS = "trainings"
+
+
+class Trained(NamedTuple):
+    """A finished training and its answers to the held-out items."""
+
+    name: str
+    address: str
+    context: str
+    apart: bool
+    seed: int
+    card: ModelCard
+    folder: Path
+    answers: Mapping[str, Sequence[Candidate]]
+    """By item."""
+    history: Sequence[Step]
+
+
+def read_trained(out: Path, items: Sequence[Item], settings: PPOSettings) -> list[Trained]:
+    """All finished trainings of a study, by name and seed."""
+    found = []
+    for file in sorted((out / TRAININGS).glob(f"*/{TRAINING}")):
+        record, known = RunFolder(file.parent).read_json(TRAINING), read_candidates(file.parent / ANSWERS)
+        keys = answer_keys(items, settings, record["who"])
+        if any(key not in known for listed in keys.values() for key in listed):
+            raise RunError(f"{str(file.parent)!r} lacks some of its answers", hint="run its training's command again")
+        found.append(
+            Trained(
+                **{name: record[name] for name in ("name", "address", "context", "apart", "seed")},
+                card=ModelCard.model_validate(record["card"]),
+                folder=file.parent,
+                answers={item: [known[key] for key in listed] for item, listed in keys.items()},
+                history=read_history(file.parent / HISTORY),
+            )
+        )
+    return sorted(found, key=lambda one: (one.name, one.seed))
+
+
+def conclude(
+    folder: RunFolder,
+    settings: PPOSettings,
+    everything: Suite,
+    items: Sequence[Item],
+    trained: Sequence[Trained],
+    untrained: Mapping[str, Sequence[Candidate]],
+    graded: Mapping[Place, Graded],
+    exam: Exam,
+) -> Json:
+    """Compute all scores and write `study.json`."""
+    grades = {place: found.grade.score for place, found in graded.items()}
+    start = item_scores(untrained, grades)
+    by_name: dict[str, list[Trained]] = defaultdict(list)
+    for one in trained:
+        by_name[one.name].append(one)
+    labels = {item.id: item for item in items}
+    study: Json = {
+        "kind": "ppo",
+        "suite": everything.record.name,
+        "policy": settings.policy,
+        "endpoint": f"mean aspect score from 0 to 2 of the policy after {settings.options.steps} steps of "
+        f"{settings.options.algorithm.upper()}, on held-out users and questions",
+        "judge": exam.judge.model_dump(mode="json"),
+        "items": {item.id: {"unit": item.unit, "question": item.question} for item in items},
+        "models": {name: _outcome(runs, start, grades, labels) for name, runs in by_name.items()},
+        "details": {
+            "prbench": __version__,
+            "settings": settings.model_dump(mode="json"),
+            "fingerprint": everything.record.fingerprint,
+            "untrained": {"score": _mean(start, labels, "untrained").to_json(), "items": start},
+        },
+    }
+    Study.model_validate(study)
+    folder.write_json(STUDY, study)
+    return study
+
+
+def item_scores(answers: Mapping[str, Sequence[Candidate]], grades: Mapping[Place, float | None]) -> dict[str, float]:
+    """The mean grade of a policy's answers to each item; an item without a grade is left out."""
+    found = {}
+    for item, listed in answers.items():
+        known = [grade for answer in listed if (grade := grades.get((item, answer.key))) is not None]
+        if known:
+            found[item] = math.fsum(known) / len(known)
+    return found
+
+
+def _outcome(
+    runs: Sequence[Trained],
+    start: Mapping[str, float],
+    grades: Mapping[Place, float | None],
+    labels: Mapping[str, Item],
+) -> Json:
+    """The entry of one reward model: its seeds, averaged item by item."""
+    first = runs[0]
+    seeds = {one.seed: item_scores(one.answers, grades) for one in runs}
+    common = sorted(set.intersection(*(set(scores) for scores in seeds.values())))
+    scores = {item: math.fsum(found[item] for found in seeds.values()) / len(seeds) for item in common}
+    gains = {item: scores[item] - start[item] for item in common if item in start}
+    outcome: Json = {
+        "address": first.address,
+        "context": first.context,
+        "score": _mean(scores, labels, first.name).to_json(),
+        "items": scores,
+    }
+    if first.apart:
+        outcome["apart"] = True
+    outcome["details"] = {
+        "gain": _mean(gains, labels, f"{first.name} gain").to_json(),
+        "seeds": {str(one.seed): _seed(one, seeds[one.seed]) for one in runs},
+    }
+    return outcome
+
+
+def _seed(one: Trained, scores: Mapping[str, float]) -> Json:
+    answers = [answer for listed in one.answers.values() for answer in listed]
+    last = one.history[-1]
+    return {
+        "score": math.fsum(scores.values()) / len(scores) if scores else None,
+        "steps": last.step,
+        "reward_first": _early(one.history),
+        "reward_last": _early(one.history[::-1]),
+        "kl": last.kl,
+        "dropped": sum(step.dropped for step in one.history),
+        "seconds": sum(step.seconds for step in one.history),
+        "empty": sum(answer.status != "ok" for answer in answers),
+        "words": float(np.mean([len(answer.text.split()) for answer in answers])),
+        "folder": one.folder.name,
+    }
+
+
+def _early(history: Sequence[Step], steps: int = 5) -> float | None:
+    """Mean reward of the first few steps that have one."""
+    known = [step.reward for step in history[:steps] if step.reward is not None]
+    return math.fsum(known) / len(known) if known else None
+
+
+def _mean(scores: Mapping[str, float], labels: Mapping[str, Item], name: str) -> Estimate:
+    """A mean over items with its interval, clustered as in every result."""
+    chosen = sorted(scores)
+    clusters = Clusters.of([labels[item].unit for item in chosen], [labels[item].question for item in chosen])
+    rng = np.random.default_rng(zlib.crc32(name.encode()))
+    return mean_interval([scores[item] for item in chosen], clusters, rng)

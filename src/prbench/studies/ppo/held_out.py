@@ -1,0 +1,95 @@
+"""What a policy learns from and what it is judged on: two sets of people and questions that share no text (D13)."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from prbench.config import digest
+from prbench.data import Suite
+from prbench.errors import ConfigError
+from prbench.judge import RubricJudge
+from prbench.run.store import write_whole
+from prbench.studies.best_of_n.candidates import Candidate, read_candidates
+from prbench.studies.best_of_n.items import Item, select_items, split_pairs, study_items
+from prbench.studies.ppo.settings import PPOSettings
+from prbench.train.leaks import HELD_OUT, check_apart
+from prbench.types import Pair
+
+ANSWERS = "answers.jsonl"
+ITEMS = "items.json"
+
+Write = Callable[[Sequence[Pair], int, int], list[tuple[str, bool]]]
+"""From questions, answers to each and a seed to texts, each with whether it was cut off; question by question."""
+
+
+class Division(NamedTuple):
+    """Who teaches and who examines."""
+
+    train: list[Pair]
+    """One pair for each user and question; its answers play no part."""
+    items: list[Item]
+    """Held-out questions of held-out users."""
+    labelled: list[Pair]
+    """All pairs of the held-out split, on which a judge can be examined."""
+
+
+def divide(
+    everything: Suite, settings: PPOSettings, judge: RubricJudge | None = None, known: Sequence[str] = ()
+) -> Division:
+    """Take training and held-out questions from a suite; refuse them if they have a text in common.
+
+    Args:
+        everything: The suite.
+        settings: Which splits, and how many held-out items.
+        judge: Who will grade; items that it cannot grade are left out.
+        known: Ids of the items that the study has chosen already.
+    """
+    if settings.train_split == settings.test_split:
+        raise ConfigError(
+            f"the policy would be judged on what it was trained on: both are split {settings.test_split!r}",
+            hint="train on train, judge on test",
+        )
+    if not set(everything.record.splits) - {""}:
+        raise ConfigError(
+            f"suite {everything.record.name!r} has no splits, so nothing can be held out",
+            hint="use a suite with splits: mirror, or one made by `prbench build`",
+        )
+    train, test = (split_pairs(everything, name) for name in (settings.train_split, settings.test_split))
+    for name in dict.fromkeys((settings.test_split, *HELD_OUT)):
+        held = [pair for pair in everything if pair.tags.get("split") == name and name != settings.train_split]
+        check_apart(train, held, what=name)
+    teaching = [item.pair for item in study_items(train)]
+    if known:
+        items = [item for item in study_items(test) if item.id in set(known)]
+    else:
+        items = select_items(test, judge, limit=settings.items, seed=settings.item_seed).items
+    return Division(teaching, items, test)
+
+
+def answer_items(
+    path: Path, items: Sequence[Item], write: Write, settings: PPOSettings, who: str
+) -> dict[str, list[Candidate]]:
+    """A policy's answers to the held-out items, written once and kept."""
+    keys = answer_keys(items, settings, who)
+    wanted = [key for listed in keys.values() for key in listed]
+    known = read_candidates(path / ANSWERS)
+    if any(key not in known for key in wanted):
+        texts = write([item.pair for item in items], settings.answers, settings.item_seed)
+        rows = [_candidate(key, text, cut) for key, (text, cut) in zip(wanted, texts, strict=True)]
+        write_whole(path / ANSWERS, "".join(row.model_dump_json(exclude_defaults=True) + "\n" for row in rows))
+        known = {row.key: row for row in rows}
+    return {item: [known[key] for key in listed] for item, listed in keys.items()}
+
+
+def answer_keys(items: Sequence[Item], settings: PPOSettings, who: str) -> dict[str, list[str]]:
+    """The keys of a policy's answers to each item."""
+    return {
+        item.id: [digest([who, item.id, number, settings.item_seed])[:16] for number in range(settings.answers)]
+        for item in items
+    }
+
+
+def _candidate(key: str, text: str, cut: bool) -> Candidate:
+    if not text:
+        return Candidate(key=key, status="invalid", reason="empty", cut=cut)
+    return Candidate(key=key, text=text, cut=cut)

@@ -1,0 +1,43 @@
+"""What is kept of a training, step by step."""
+
+from pathlib import Path
+
+from prbench.run.store import whole_lines, write_whole
+from prbench.types import Frozen
+
+HISTORY = "history.jsonl"
+
+
+class Step(Frozen):
+    """One line of `history.jsonl`."""
+
+    step: int
+    reward: float | None
+    """Mean of the reward model's own scores; None where no answer got one."""
+    kl: float
+    """To the base model, of a whole answer."""
+    entropy: float
+    length: float
+    """Tokens of an answer."""
+    ended: float
+    """Share of answers that the policy itself brought to an end."""
+    dropped: int
+    """Answers without a reward (or alone in their question with one): they were not learned from."""
+    loss: float = 0.0
+    value_loss: float = 0.0
+    epochs: int = 0
+    """Passes that were made before the policy had moved far enough."""
+    moved: float = 0.0
+    seconds: float = 0.0
+
+
+def read_history(path: Path) -> list[Step]:
+    """The steps of a training, in order."""
+    return [Step.model_validate_json(line) for _, line in whole_lines(path)]
+
+
+def cut_history(path: Path, done: int) -> None:
+    """Forget steps after the last checkpoint: they are made again."""
+    if path.is_file():
+        kept = [step for step in read_history(path) if step.step <= done]
+        write_whole(path, "".join(step.model_dump_json() + "\n" for step in kept))

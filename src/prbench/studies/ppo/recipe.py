@@ -1,0 +1,146 @@
+"""A PPO study, from the suite to `study.json`: read it from top to bottom.
+
+One folder holds one study: the same policy, questions and options under every reward model and seed. Trainings continue
+where they stopped, and may be made by several commands at once; whoever names a judge draws the conclusion from all
+that are finished. What cannot work is refused before the first step is paid for.
+"""
+
+import gc
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from prbench.data import Suite, load_pairs
+from prbench.errors import ConfigError
+from prbench.judge import RubricJudge, load_judge, require_able
+from prbench.run.progress import clock
+from prbench.run.store import RunFolder
+from prbench.studies.best_of_n import grades as judging
+from prbench.studies.best_of_n.contenders import Contender, call_up, refuse_shared
+from prbench.studies.best_of_n.grades import Exam, Judging, examine_judge
+from prbench.studies.best_of_n.settings import Ranked
+from prbench.studies.ppo.conclusion import Trained, conclude, read_trained
+from prbench.studies.ppo.held_out import ITEMS, Division, divide
+from prbench.studies.ppo.settings import PPOSettings, keep_settings
+
+Json = dict[str, Any]
+JUDGE = "judge.json"
+Say = Callable[[str], None]
+
+
+def ppo_study(
+    settings: PPOSettings,
+    rewards: Sequence[Ranked],
+    out: Path,
+    *,
+    suite: Suite | None = None,
+    judge: RubricJudge | None = None,
+    say: Say = lambda line: print(line, file=sys.stderr, flush=True),
+) -> Json | None:
+    """Train a policy with each reward model, then judge all that are finished.
+
+    Args:
+        settings: What all trainings have in common.
+        rewards: Reward models to train with now; none to judge what is there.
+        out: Folder of the study.
+        suite: Pairs in place of the suite that the settings name.
+        judge: Who judges, in place of the settings' judge.
+        say: Hears what is going on.
+
+    Returns:
+        What stands in `study.json`; None where no judge was named, so that nothing is concluded.
+    """
+    everything = suite if suite is not None else load_pairs(settings.suite)
+    contenders = call_up(rewards)
+    _refuse_noise(contenders)
+    if judge is None and settings.judge:
+        training = [pair for pair in everything if pair.tags.get("split") == settings.train_split]
+        judge = load_judge(settings.judge, settings.judge_options, training=training)
+    if judge is not None:
+        refuse_shared(judge, contenders)
+    folder = RunFolder(out)
+    known = folder.read_json(ITEMS) if (out / ITEMS).is_file() else []
+    division = divide(everything, settings, judge, known)
+    keep_settings(out, settings)
+    folder.write_json(ITEMS, [item.id for item in division.items])
+    for contender in contenders:
+        _train(settings, contender, everything, division, out, say)
+    if judge is None:
+        say("no judge is named, so nothing is concluded: run the same command with --judge")
+        return None
+    from prbench.train.checkpoint import alone
+
+    with alone(out):
+        return _judge(folder, settings, everything, division, judge, say)
+
+
+def _refuse_noise(contenders: Sequence[Contender]) -> None:
+    for contender in contenders:
+        if contender.context is None:
+            raise ConfigError(
+                f"{contender.name!r} knows the judge's grades of stored answers only; it cannot pay new ones",
+                hint="noised oracles belong into best-of-N studies",
+            )
+
+
+def _train(
+    settings: PPOSettings, contender: Contender, everything: Suite, division: Division, out: Path, say: Say
+) -> None:
+    """One policy; its reward model is let go before the next one is opened."""
+    from prbench.studies.ppo.speaker import load_speaker
+    from prbench.studies.ppo.training import Live, Work, train_policy, training_folder
+
+    work = Work(settings, load_speaker(settings.policy, settings.options), division, everything, out)
+    live = Live(contender.name, settings.options.steps, say)
+    try:
+        train_policy(work, contender, contender.load(), live)
+    finally:
+        live.close()
+        gc.collect()
+    say(f"{contender.name}, seed {settings.options.seed}: {training_folder(work, contender)}")
+
+
+def _judge(
+    folder: RunFolder, settings: PPOSettings, everything: Suite, division: Division, judge: RubricJudge, say: Say
+) -> Json:
+    """Examine the judge, have every answer graded once, and write the study."""
+    from prbench.studies.ppo.speaker import load_speaker
+    from prbench.studies.ppo.training import Work, answer_untrained
+
+    trained = read_trained(folder.path, division.items, settings)
+    if not trained:
+        raise ConfigError(f"there is no finished training below {str(folder.path)!r}", hint="name some with --reward")
+    _refuse_shared(judge, trained)
+    exam = _examined(folder, settings, judge, division, say)
+    speaker = load_speaker(settings.policy, settings.options)
+    untrained = answer_untrained(Work(settings, speaker, division, everything, folder.path))
+    together = {
+        item.id: [answer for answers in (untrained, *(one.answers for one in trained)) for answer in answers[item.id]]
+        for item in division.items
+    }
+    work = Judging(judge, division.items, together, folder.path / judging.FILE)
+    budget = work.budget(exam)
+    say(f"judging: {budget.calls:,} calls, about {clock(budget.seconds)} at the speed of the judge's examination")
+    graded = work.grade()
+    return conclude(folder, settings, everything, division.items, trained, untrained, graded, exam)
+
+
+def _examined(folder: RunFolder, settings: PPOSettings, judge: RubricJudge, division: Division, say: Say) -> Exam:
+    """What the judge is worth; one at chance ends the study here."""
+    labelled = list(Suite.of(division.labelled).limit(settings.judge_pairs, settings.item_seed))
+    known = folder.read_json(JUDGE) if (folder.path / JUDGE).is_file() else None
+    exam = examine_judge(judge, labelled, known, seed=settings.item_seed)
+    folder.write_json(JUDGE, exam.model_dump(mode="json"))
+    accuracy = exam.judge.accuracy
+    ends = "" if accuracy.low is None or accuracy.high is None else f" [{accuracy.low:.3f}, {accuracy.high:.3f}]"
+    say(f"judge {exam.judge.address}: {accuracy.value:.3f}{ends} of {accuracy.n:,} labelled pairs right")
+    require_able(accuracy, exam.judge.chance, judge=exam.judge.address)
+    return exam
+
+
+def _refuse_shared(judge: RubricJudge, trained: Sequence[Trained]) -> None:
+    """Trainings made earlier, by other commands, are held to the same rule."""
+    refuse_shared(
+        judge, [Contender(one.name, Ranked(address=one.address), one.card, None, one.apart) for one in trained]
+    )

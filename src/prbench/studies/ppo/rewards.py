@@ -1,0 +1,111 @@
+"""The reward, text in and number out: any Rater, shown what the benchmark would show it (D14).
+
+The reward model never meets the policy's tokens, so the two need not share a tokenizer. What it cannot score is no
+reward: the sample is dropped and counted by reason, and no number stands in for it (D4). A model whose prompt does not
+depend on the answer is refused before the first step (D2).
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from prbench.config import digest
+from prbench.contexts import ContextBuilder, Unfit
+from prbench.models import Rater
+from prbench.serve.lint import check_servable
+from prbench.studies.best_of_n.candidates import whole_sentences
+from prbench.types import AnswerView, Context, Pair
+
+EMPTY = "the answer is empty"
+
+
+class Asked(NamedTuple):
+    """An answer, and to whom and what it answers."""
+
+    pair: Pair
+    answer: str
+
+
+class TextReward:
+    """Pays answers.
+
+    Args:
+        pairs: The suite, so that contexts such as `other` mean the same as in the benchmark.
+        model: Who scores.
+        context: What of the user it is shown.
+        seed: Of the contexts.
+
+    Example:
+        >>> from prbench.models import load_model
+        >>> pair = Pair(id="1", user="ann", question="Tea?", chosen="Green.", rejected="Black.")
+        >>> reward = TextReward([pair], load_model("longer"), Context.parse("none"))
+        >>> reward([Asked(pair, "White tea."), Asked(pair, "")])
+        [2.0, None]
+        >>> dict(reward.dropped)
+        {'the answer is empty': 1}
+    """
+
+    def __init__(self, pairs: Sequence[Pair], model: object, context: Context, *, seed: int = 0) -> None:
+        self.model: Rater = check_servable(model, context)  # type: ignore[arg-type]
+        self.context = context
+        self.dropped: Counter[str] = Counter()
+        """Answers without a reward so far, by reason."""
+        self._builder = ContextBuilder(pairs, self.model, seed=seed)
+
+    @property
+    def key(self) -> dict[str, str]:
+        """Who pays, and seeing what: what a checkpoint is bound to (D13)."""
+        card = self.model.card
+        asked = digest(dict(card.parameters))[:12]
+        return {"address": card.address, "revision": card.revision, "parameters": asked, "context": str(self.context)}
+
+    def __call__(self, asked: Sequence[Asked]) -> list[float | None]:
+        """The reward of each answer; None where there is none."""
+        views: list[AnswerView] = []
+        places: list[int] = []
+        for numbers in _same_pair(asked):
+            full = [number for number in numbers if asked[number].answer]
+            self.dropped[EMPTY] += len(numbers) - len(full)
+            if not full:
+                continue
+            shown = self._builder.show_answers(
+                asked[numbers[0]].pair, self.context, [asked[number].answer for number in full]
+            )
+            if isinstance(shown, Unfit):
+                self.dropped[shown.reason] += len(full)
+            else:
+                views += shown.views
+                places += full
+        self.dropped = +self.dropped
+        return self._rated(views, places, len(asked))
+
+    def _rated(self, views: Sequence[AnswerView], places: Sequence[int], count: int) -> list[float | None]:
+        found: list[float | None] = [None] * count
+        waiting = set(range(len(views)))
+        for index, outcome in self.model.rate(views) if views else ():
+            waiting.discard(index)
+            if outcome.status == "ok" and outcome.score is not None:
+                found[places[index]] = outcome.score
+            else:
+                self.dropped[outcome.reason or outcome.status] += 1
+        if waiting:
+            self.dropped["the model did not answer"] += len(waiting)
+        return found
+
+
+def readable(text: str, *, cut: bool) -> str:
+    """A policy's answer as anybody is shown it: one that was cut off ends with its last whole sentence, if it has one.
+
+    Example:
+        >>> readable("Try green tea. It is m", cut=True), readable("It is m", cut=True)
+        ('Try green tea.', 'It is m')
+    """
+    return (whole_sentences(text) if cut else "") or text.strip()
+
+
+def _same_pair(asked: Sequence[Asked]) -> list[list[int]]:
+    """Places of answers to the same pair, which are shown the same posts."""
+    groups: dict[str, list[int]] = defaultdict(list)
+    for place, one in enumerate(asked):
+        groups[one.pair.id].append(place)
+    return list(groups.values())

@@ -1,0 +1,174 @@
+"""One policy, one reward model, one seed: trained or continued, then its answers to the held-out items."""
+
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from prbench.config import digest
+from prbench.run.store import RunFolder
+from prbench.studies.best_of_n.candidates import Candidate
+from prbench.studies.best_of_n.contenders import Contender
+from prbench.studies.ppo.checkpoint import claim
+from prbench.studies.ppo.conclusion import TRAINING, TRAININGS
+from prbench.studies.ppo.held_out import Division, Write, answer_items
+from prbench.studies.ppo.history import Step
+from prbench.studies.ppo.loop import Speech, Training, answer_texts
+from prbench.studies.ppo.options import PPOOptions
+from prbench.studies.ppo.rewards import TextReward
+from prbench.studies.ppo.settings import PPOSettings
+from prbench.studies.ppo.speaker import Speaker
+from prbench.studies.ppo.trunk import Policy
+from prbench.train.checkpoint import alone
+from prbench.types import Pair
+
+UNTRAINED = "untrained"
+_PROMPTS_AT_ONCE = 8
+
+
+class Work(NamedTuple):
+    """What all trainings of a study share."""
+
+    settings: PPOSettings
+    speaker: Speaker
+    division: Division
+    pairs: Sequence[Pair]
+    """The whole suite."""
+    out: Path
+
+
+def training_key(work: Work, reward: TextReward) -> dict[str, Any]:
+    """Whom a training belongs to: reward model, what it sees, policy, seed, all that decides what comes out (D13)."""
+    return {
+        "reward": reward.key,
+        "policy": {"address": work.settings.policy, "revision": work.speaker.revision},
+        "suite": work.settings.suite,
+        "split": work.settings.train_split,
+        "options": work.settings.options.identity,
+    }
+
+
+def training_folder(work: Work, contender: Contender) -> Path:
+    """Where one training lives: for people to find, and different for whatever trains differently."""
+    readable = re.sub(r"[^A-Za-z0-9.]+", "_", contender.name).strip("_.")[-60:] or "model"
+    who = [contender.card.address, contender.card.revision, str(contender.context), work.settings.options.algorithm]
+    return work.out / TRAININGS / f"{readable}-{digest(who)[:6]}-s{work.settings.options.seed}"
+
+
+def train_policy(
+    work: Work, contender: Contender, model: Any, heard: Callable[[Step, TextReward], None]
+) -> dict[str, list[Candidate]]:
+    """Train with one reward model, or continue; then answer the held-out items."""
+    assert contender.context is not None  # noqa: S101  (a noised oracle is refused before)
+    reward = TextReward(work.pairs, model, contender.context, seed=work.settings.options.seed)
+    key, folder = training_key(work, reward), training_folder(work, contender)
+    with alone(folder):
+        claim(folder, key)
+        options = work.settings.options
+        if options.algorithm == "grpo":
+            from prbench.studies.ppo.grpo import train_grpo
+
+            write = train_grpo(work, reward, folder, key, lambda step: heard(step, reward))
+        else:
+            policy = make_policy(work.speaker.weights, options)
+            training = Training(
+                policy, work.division.train, reward, work.speaker.speech, options, folder=folder, key=key
+            )
+            training.run(lambda step: heard(step, reward))
+            write = writer(policy, work.speaker.speech, options)
+        found = answer_items(folder, work.division.items, write, work.settings, digest(key))
+        RunFolder(folder).write_json(TRAINING, _record(contender, options.seed, digest(key)))
+        return found
+
+
+def _record(contender: Contender, seed: int, who: str) -> dict[str, Any]:
+    return {
+        "name": contender.name,
+        "address": contender.card.address,
+        "context": str(contender.context),
+        "apart": contender.apart,
+        "seed": seed,
+        "card": contender.card.model_dump(mode="json"),
+        "who": who,
+    }
+
+
+def answer_untrained(work: Work) -> dict[str, list[Candidate]]:
+    """What the base model says to the held-out items: what every training is held against."""
+    options = work.settings.options
+    folder = work.out / UNTRAINED
+    with alone(folder):
+        write = writer(make_policy(work.speaker.weights, options), work.speaker.speech, options, adapted=False)
+        who = digest([work.settings.policy, work.speaker.revision, work.settings.shared])
+        return answer_items(folder, work.division.items, write, work.settings, who)
+
+
+def make_policy(weights: Any, options: PPOOptions) -> Policy:
+    """A fresh policy over a base model."""
+    return Policy(weights, rank=options.rank, layers=options.layers, temperature=options.temperature, seed=options.seed)
+
+
+def writer(policy: Policy, speech: Speech, options: PPOOptions, *, adapted: bool = True) -> Write:
+    """How a policy answers held-out questions: drawn at its own temperature, with draws that all policies share."""
+
+    def write(pairs: Sequence[Pair], answers: int, seed: int) -> list[tuple[str, bool]]:
+        draws = torch.Generator().manual_seed(7_368_787 * (seed + 1))
+        texts: list[tuple[str, bool]] = []
+        for part in _parts(pairs):
+            prefix = policy.read_prompts([speech.encode(pair) for pair in part], answers)
+            written = policy.write(prefix, options.new_tokens, speech.ends, draws, adapted=adapted)
+            texts += answer_texts(written.tokens, speech)
+        return texts
+
+    return write
+
+
+def _parts(pairs: Sequence[Pair]) -> Iterator[Sequence[Pair]]:
+    for start in range(0, len(pairs), _PROMPTS_AT_ONCE):
+        yield pairs[start : start + _PROMPTS_AT_ONCE]
+
+
+class Live:
+    """A line that is rewritten on a terminal, a plain one for each step elsewhere."""
+
+    def __init__(self, name: str, steps: int, say: Callable[[str], None]) -> None:
+        self._name, self._steps, self._say = name, steps, say
+        self._shown: Any = None
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.live import Live as RichLive
+
+            self._shown = RichLive(console=Console(stderr=True), transient=True, refresh_per_second=2)
+            self._shown.start()
+
+    def __call__(self, step: Step, reward: TextReward) -> None:
+        """Show a step."""
+        line = f"{self._name}: {step_line(step, self._steps)}"
+        if dropped := reward.dropped.most_common(1):
+            line += f" ({dropped[0][0]})"
+        if self._shown is None:
+            self._say(line)
+        else:
+            self._shown.update(line)
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        if self._shown is not None:
+            self._shown.stop()
+
+
+def step_line(step: Step, steps: int) -> str:
+    """A step in a line.
+
+    Example:
+        >>> step_line(Step(step=3, reward=0.5, kl=1.25, entropy=2.0, length=40, ended=1, dropped=0, seconds=9.1), 40)
+        'step 3/40 · reward 0.500 · KL 1.25 · entropy 2.00 · length 40 · dropped 0 · 9.1 s'
+    """
+    reward = "–" if step.reward is None else f"{step.reward:.3f}"
+    return (
+        f"step {step.step}/{steps} · reward {reward} · KL {step.kl:.2f} · entropy {step.entropy:.2f} · "
+        f"length {step.length:.0f} · dropped {step.dropped} · {step.seconds:.1f} s"
+    )
