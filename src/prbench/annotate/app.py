@@ -1,0 +1,75 @@
+"""The application: which address does what. Each request is one look at the study's file, or one transaction in it.
+
+Whoever is not signed in sees nothing of the study; whoever is sees their own pairs, under codes that say nothing.
+"""
+
+from collections.abc import Collection
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from prbench.annotate import coming, judging, pages, writing
+from prbench.annotate.guard import Guard, Unreadable, read_form
+from prbench.annotate.store import Store
+from prbench.annotate.study import read_study
+from prbench.annotate.visit import Handler, Refused, Visit
+
+
+def make_app(store: Store, hosts: Collection[str], *, secure: bool = False) -> Starlette:
+    """The application over a study's file.
+
+    Args:
+        store: The file.
+        hosts: The `name:port` under which the server may be asked for.
+        secure: Whether people reach it by HTTPS only, so that the cookie never travels in the clear.
+    """
+    study = read_study(store)
+
+    def route(path: str, show: Handler, act: Handler | None = None) -> Route:
+        async def endpoint(request: Request) -> Response:
+            posted = request.method == "POST" and act is not None
+            form = await read_form(request) if posted else {}
+            handler = act if posted and act is not None else show
+            return await run_in_threadpool(handler, Visit(store, study, request, form, secure))
+
+        return Route(path, endpoint, methods=["GET", "POST"] if act else ["GET"])
+
+    routes = [
+        route("/", coming.home),
+        route("/join/{token}", coming.show_invitation, coming.join),
+        route("/leave", coming.home, coming.leave),
+        route("/delete", coming.ask_to_delete, coming.delete),
+        route("/posts", writing.show_posts, writing.save_posts),
+        route("/pair/{code}", judging.show_pair, judging.save_pair),
+        route("/last", judging.show_last),
+        route("/done", judging.show_done),
+        route("/static/{name}", _static),
+    ]
+    handlers = {Refused: _refused, Unreadable: _unreadable, HTTPException: _no_page}
+    return Starlette(routes=routes, exception_handlers=handlers, middleware=[Middleware(Guard, hosts=hosts)])
+
+
+def _static(visit: Visit) -> Response:
+    kind, text = pages.assets().get(visit.request.path_params["name"], ("", ""))
+    if not kind:
+        raise HTTPException(404)
+    return Response(text, media_type=kind)
+
+
+def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Refused)  # noqa: S101  (by registration)
+    return error.response()
+
+
+def _unreadable(request: Request, error: Exception) -> Response:
+    return Refused(413, "This form cannot be read", "It is too long or damaged. Nothing was saved.").response()
+
+
+def _no_page(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    return Refused(status, "There is no such page", "Nothing was changed.", ("/", "Continue")).response()

@@ -1,0 +1,104 @@
+"""Does the paper's claim hold here (equal quality, different preference)? In words that the data carry, or none.
+
+"Equal" needs an equivalence test, "follows the label" an interval above one half; whatever is merely not significant is
+"not shown". Below a least amount of data no verdict is given at all.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from prbench.annotate.equivalence import Equivalence
+from prbench.stats import Estimate
+
+MIN_ANNOTATORS = 2
+MIN_PAIRS = 20
+
+Quality = Literal["equal", "different", "not shown"]
+Leaning = Literal["follows the label", "goes against the label", "not shown"]
+Holds = Literal["holds", "does not hold", "not shown", "too few annotations"]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The verdict, and what it rests on."""
+
+    holds: Holds
+    quality: Mapping[str, Quality]
+    preference: Leaning
+    text: str
+
+    def to_json(self) -> dict[str, object]:
+        """All of it."""
+        quality = dict(self.quality)
+        return {"holds": self.holds, "quality": quality, "preference": self.preference, "text": self.text}
+
+
+def judge_quality(difference: Estimate, equivalence: Equivalence) -> Quality:
+    """What the data say of one dimension.
+
+    Example:
+        >>> judge_quality(Estimate(0.9, 0.7, 1.1, 60), Equivalence(0.5, 0.99, Estimate(0.9, 0.75, 1.05, 60)))
+        'different'
+    """
+    if equivalence.shown:
+        return "equal"
+    low, high = difference.low, difference.high
+    return "different" if low is not None and high is not None and (low > 0 or high < 0) else "not shown"
+
+
+def judge_preference(agreement: Estimate) -> Leaning:
+    """What the data say of the label."""
+    if agreement.low is not None and agreement.low > 0.5:
+        return "follows the label"
+    return "goes against the label" if agreement.high is not None and agreement.high < 0.5 else "not shown"
+
+
+def judge(annotators: int, pairs: int, quality: Mapping[str, Quality], preference: Leaning, margin: float) -> Claim:
+    """The claim as a whole.
+
+    Example:
+        >>> judge(1, 50, {"factuality": "equal"}, "follows the label", 0.5).holds
+        'too few annotations'
+        >>> judge(3, 50, {"factuality": "equal"}, "follows the label", 0.5).holds
+        'holds'
+    """
+    if annotators < MIN_ANNOTATORS or pairs < MIN_PAIRS:
+        text = (
+            f"{_count(pairs, 'pair')} judged by {_count(annotators, 'annotator')}: too few for a verdict, which needs "
+            f"{MIN_PAIRS} pairs and {MIN_ANNOTATORS} annotators at least. The figures are what they are."
+        )
+        return Claim("too few annotations", quality, preference, text)
+    equal = [name for name, state in quality.items() if state == "equal"]
+    different = [name for name, state in quality.items() if state == "different"]
+    if len(equal) == len(quality) and preference == "follows the label":
+        text = f"The claim holds here: quality is equal (within ±{margin:g}), and preference follows the label."
+        return Claim("holds", quality, preference, text)
+    reasons = _reasons(quality, preference, margin)
+    broken = bool(different) or preference == "goes against the label"
+    holds: Holds = "does not hold" if broken else "not shown"
+    words = "The claim does not hold here" if broken else "The claim is not shown here, nor is its contrary"
+    return Claim(holds, quality, preference, f"{words}: {'; '.join(reasons)}.")
+
+
+def _reasons(quality: Mapping[str, Quality], preference: Leaning, margin: float) -> list[str]:
+    different = [name for name, state in quality.items() if state == "different"]
+    open_ones = [name for name, state in quality.items() if state == "not shown"]
+    reasons = []
+    if different:
+        reasons.append(f"{_listed(different)} differ{'s' if len(different) == 1 else ''} between chosen and rejected")
+    if open_ones:
+        reasons.append(f"{_listed(open_ones)} may differ by more than ±{margin:g}")
+    if preference == "goes against the label":
+        reasons.append("people prefer the rejected answer")
+    elif preference == "not shown":
+        reasons.append("preference is not surely different from a coin's")
+    return reasons
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

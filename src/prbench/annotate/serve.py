@@ -1,0 +1,110 @@
+"""The server process: a socket that is bound before any link is printed, and one uvicorn over it.
+
+Loopback unless another host is named. Another host is spoken to in plain HTTP, so whoever names one is warned.
+"""
+
+import ipaddress
+import socket
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from prbench.annotate.store import Store
+from prbench.annotate.study import Invitation
+from prbench.errors import ConfigError, MissingExtraError
+
+LOOPBACK = "127.0.0.1"
+
+
+class Place(NamedTuple):
+    """Where the server listens, and under which address people reach it."""
+
+    listener: socket.socket
+    url: str
+    hosts: frozenset[str]
+
+    def link(self, invitation: Invitation) -> str:
+        """What one person is sent."""
+        return f"{self.url}/join/{invitation.token}"
+
+
+def require_extra() -> None:
+    """Say what to install, before anything is made, where the server's libraries are missing."""
+    if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
+        raise MissingExtraError("prbench annotate", "annotate")
+
+
+def listen(host: str = LOOPBACK, port: int = 0, url: str | None = None) -> Place:
+    """Bind the socket.
+
+    Args:
+        host: An address of this machine.
+        port: 0 takes a free one.
+        url: How people reach the server, where it is not `http://HOST:PORT` (behind a proxy, say).
+
+    Raises:
+        ConfigError: If the place is taken or is none of this machine's, or if the address cannot be used in links.
+    """
+    if url is None and host in ("0.0.0.0", "::"):  # noqa: S104  (refused, not bound)
+        raise ConfigError(f"--host {host} is no address to send people to", hint="say with --url how they reach it")
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listener = socket.create_server((host, port), family=family, backlog=128)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot listen on {host}, port {port}: {error.strerror or error}", hint="choose another --port or --host"
+        ) from error
+    port = listener.getsockname()[1]
+    names = {f"{name}:{port}" for name in (LOOPBACK, "localhost", _bracketed(host))}
+    url = (url or f"http://{_bracketed(host)}:{port}").rstrip("/")
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc or parts.path or parts.query or parts.fragment:
+        listener.close()
+        raise ConfigError(f"--url {url!r} is no address to send people to", hint="for example https://study.example")
+    return Place(listener, url, frozenset({*names, parts.netloc}))
+
+
+def is_loopback(host: str) -> bool:
+    """Whether nobody outside this machine can reach it.
+
+    Example:
+        >>> is_loopback("127.0.0.1"), is_loopback("0.0.0.0")
+        (True, False)
+    """
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def serve(store: Store, place: Place) -> None:
+    """Answer until interrupted; then move everything into the one file."""
+    import uvicorn
+
+    from prbench.annotate.app import make_app
+
+    config = uvicorn.Config(
+        make_app(store, place.hosts, secure=place.url.startswith("https:")),
+        lifespan="off",
+        log_level="error",
+        access_log=False,  # addresses hold invitation tokens
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=3,
+    )
+    try:
+        uvicorn.Server(config).run(sockets=[place.listener])
+    finally:
+        place.listener.close()
+        store.settle()
+
+
+def links(place: Place, invitations: Sequence[Invitation]) -> list[str]:
+    """One line for each person: name and link."""
+    width = max((len(invitation.name) for invitation in invitations), default=0)
+    return [f"  {invitation.name:<{width}}  {place.link(invitation)}" for invitation in invitations]
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,223 @@
+"""What is studied: which pairs, shown to whom, in which order. Drawn once, when the study is made, and kept.
+
+A study whose file is there already is continued, if the suite and the options are the same.
+"""
+
+import hashlib
+import json
+import random
+import secrets
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from prbench._version import __version__
+from prbench.annotate.people import invite, now
+from prbench.annotate.store import Store
+from prbench.data import DatasetRecord, Suite
+from prbench.errors import ConfigError
+from prbench.types import Frozen, Pair
+
+Mode = Literal["pairs", "self"]
+
+
+class StudyOptions(NamedTuple):
+    """What an organiser may set."""
+
+    mode: Mode = "pairs"
+    names: tuple[str, ...] = ("annotator-1", "annotator-2", "annotator-3")
+    pairs: int | None = 50
+    """How many pairs at most; None takes all."""
+    overlap: int | None = None
+    """How many annotators see each pair; None: all of them."""
+    seed: int = 0
+
+
+class Study(Frozen):
+    """The record of a study, kept in its file."""
+
+    id: str
+    mode: Mode
+    pairs: int
+    overlap: int
+    seed: int
+    dataset: DatasetRecord
+    """Of the pairs that are shown, not of the whole suite."""
+    created_at: str
+    version: str
+    """Of prbench."""
+
+
+class Invitation(NamedTuple):
+    """A secret for one person."""
+
+    name: str
+    token: str
+
+
+class Opened(NamedTuple):
+    """A study that is ready to be served."""
+
+    store: Store
+    study: Study
+    invitations: tuple[Invitation, ...]
+    """Only for a new study: of an old one the file knows no more than hashes."""
+
+
+def open_study(path: Path, suite: Suite, options: StudyOptions) -> Opened:
+    """Continue the study in a file, or make it there.
+
+    Raises:
+        ConfigError: If the file holds a study of other pairs or options, or if nothing could be judged.
+    """
+    study, shown = _plan(suite, options)
+    if path.exists():
+        store = Store.existing(path)
+        _refuse_other(read_study(store), study, path)
+        return Opened(store, read_study(store), ())
+    unfinished = path.with_name(f"{path.name}.part")
+    unfinished.unlink(missing_ok=True)
+    store = Store.create(unfinished)
+    with store.writing() as connection:
+        connection.execute("INSERT INTO study VALUES (1, ?)", (study.model_dump_json(),))
+        _write_pairs(connection, shown)
+        invitations = _write_people(connection, options, study.overlap, [pair.id for pair in shown])
+    store.settle()
+    unfinished.replace(path)  # a study that was interrupted while it was made is not there at all
+    for left in ("-wal", "-shm"):
+        unfinished.with_name(unfinished.name + left).unlink(missing_ok=True)
+    return Opened(Store.existing(path), study, invitations)
+
+
+def read_study(store: Store) -> Study:
+    """The record of the study in a file."""
+    with store.reading() as connection:
+        row = connection.execute("SELECT record FROM study").fetchone()
+    if row is None:
+        raise ConfigError(f"{str(store.path)!r} holds no study", hint="remove it, and make the study again")
+    return Study.model_validate_json(row["record"])
+
+
+def renew_invitations(store: Store) -> tuple[Invitation, ...]:
+    """New links for everybody who has not deleted their data; the old links stop working, sessions go on."""
+    with store.writing() as connection:
+        people = connection.execute("SELECT id, name FROM annotator WHERE deleted_at IS NULL ORDER BY id").fetchall()
+        return tuple(Invitation(row["name"], invite(connection, row["id"])) for row in people)
+
+
+def assign(pairs: int, annotators: int, overlap: int, seed: int) -> list[tuple[int, ...]]:
+    """Who sees each pair: the annotators with least to do so far, chance deciding between equals.
+
+    Example:
+        >>> assign(4, 2, 1, seed=0)
+        [(1,), (0,), (0,), (1,)]
+    """
+    chance = random.Random(f"assign {seed}")  # noqa: S311  (a design that can be drawn again, not a secret)
+    load = [0] * annotators
+    found = []
+    for _ in range(pairs):
+        luck = [chance.random() for _ in range(annotators)]
+        seen_by = sorted(range(annotators), key=lambda one: (load[one], luck[one]))[:overlap]
+        for one in seen_by:
+            load[one] += 1
+        found.append(tuple(sorted(seen_by)))
+    return found
+
+
+def shows_chosen_first(seed: int, annotator: int, pair: str) -> bool:
+    """The order of the two answers, by annotator and pair."""
+    return bool(hashlib.sha256(f"{seed}\0{annotator}\0{pair}".encode()).digest()[0] & 1)
+
+
+def _plan(suite: Suite, options: StudyOptions) -> tuple[Study, list[Pair]]:
+    names = options.names
+    if not names or len(set(names)) < len(names) or not all(name.strip() for name in names):
+        raise ConfigError(f"annotators {', '.join(map(repr, names))} need names that differ")
+    overlap = len(names) if options.overlap is None else options.overlap
+    if not 1 <= overlap <= len(names):
+        raise ConfigError(f"--overlap {overlap} of {len(names)} annotators", hint=f"from 1 to {len(names)}")
+    if options.mode == "pairs":
+        suite = suite.filter(lambda pair: bool(pair.profile), "with a profile")
+        if not len(suite):
+            raise ConfigError(
+                "no pair has a profile, so nobody could say what its user prefers",
+                hint="--mode self lets people judge for themselves",
+            )
+    else:
+        suite = _distinct(suite)
+    shown = suite if options.pairs is None else suite.limit(options.pairs, options.seed)
+    study = Study(
+        id=secrets.token_hex(4),
+        mode=options.mode,
+        pairs=len(shown),
+        overlap=overlap,
+        seed=options.seed,
+        dataset=shown.record,
+        created_at=now(),
+        version=__version__,
+    )
+    return study, list(shown)
+
+
+def _distinct(suite: Suite) -> Suite:
+    """Each question with its two answers once: whose it was does not matter where people judge for themselves."""
+    met: set[tuple[str, frozenset[str]]] = set()
+
+    def is_new(pair: Pair) -> bool:
+        key = (pair.question, frozenset((pair.chosen, pair.rejected)))
+        new = key not in met
+        met.add(key)
+        return new
+
+    return suite.filter(is_new, "each two answers once")
+
+
+def _refuse_other(there: Study, asked: Study, path: Path) -> None:
+    pairs = there.model_dump(include={"mode", "pairs", "overlap", "seed"})
+    wanted = asked.model_dump(include={"mode", "pairs", "overlap", "seed"})
+    differ = [f"{name} {pairs[name]} there, {wanted[name]} asked for" for name in pairs if pairs[name] != wanted[name]]
+    if there.dataset.fingerprint != asked.dataset.fingerprint:
+        differ.append("other pairs")
+    if differ:
+        raise ConfigError(
+            f"{str(path)!r} holds another study: {'; '.join(differ)}",
+            hint="give this study a file of its own with --db, or repeat the command that made that one",
+        )
+
+
+def _write_pairs(connection: sqlite3.Connection, pairs: Sequence[Pair]) -> None:
+    profiles: dict[str, int] = {}
+    for number, pair in enumerate(pairs, start=1):
+        posts = json.dumps([post.text for post in pair.profile], ensure_ascii=False)
+        if posts not in profiles:
+            profiles[posts] = len(profiles) + 1
+            connection.execute("INSERT INTO profile VALUES (?, ?)", (profiles[posts], posts))
+        row = (number, pair.id, pair.user, pair.question, pair.category, profiles[posts], pair.chosen, pair.rejected)
+        connection.execute("INSERT INTO pair VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+
+
+def _write_people(
+    connection: sqlite3.Connection, options: StudyOptions, overlap: int, pairs: Sequence[str]
+) -> tuple[Invitation, ...]:
+    seen_by = assign(len(pairs), len(options.names), overlap, options.seed)
+    invitations = []
+    for number, name in enumerate(options.names):
+        connection.execute("INSERT INTO annotator (id, name) VALUES (?, ?)", (number + 1, name))
+        invitations.append(Invitation(name, invite(connection, number + 1)))
+        own = [pair for pair, people in enumerate(seen_by) if number in people]
+        random.Random(f"order {options.seed} {number}").shuffle(own)  # noqa: S311  (a design, not a secret)
+        rows = [
+            (
+                secrets.token_urlsafe(9),
+                number + 1,
+                pair + 1,
+                position,
+                shows_chosen_first(options.seed, number, pairs[pair]),
+            )
+            for position, pair in enumerate(own)
+        ]
+        connection.executemany(
+            "INSERT INTO task (code, annotator, pair, position, chosen_first) VALUES (?, ?, ?, ?, ?)", rows
+        )
+    return tuple(invitations)
