@@ -113,9 +113,11 @@ reference: $(VENV)/.lm ## tune an encoder and train the reference model, into ru
 	$(BIN)/prbench train stances --encoder 'embed:$(PERSONAL)/encoder#stances+vectors' --setting axes=17 --also generic \
 	  --answer-window 2 --learning-rate 0.005 --weight-decay 0.05 --epochs 14 --out $(PERSONAL)/reference
 
-personal: reference ## train every method over the plain encoder, for the scorecard
+personal: reference ## train every method over the plain and the tuned encoder, for scorecard and studies
 	for method in $(METHODS); do $(BIN)/prbench train $$method --out $(PERSONAL)/$$method || exit 1; done
 	$(BIN)/prbench train bt --suite generic --out $(PERSONAL)/bt-generic
+	for method in user-bt vpl pal lore; do \
+	  $(BIN)/prbench train $$method --encoder embed:$(PERSONAL)/encoder --out $(PERSONAL)/$$method-tuned || exit 1; done
 	$(BIN)/prbench train cross --encoder embed:$(PERSONAL)/encoder --epochs 2 --out $(PERSONAL)/cross
 
 .PHONY: scorecard

@@ -68,7 +68,9 @@ BUILTIN: dict[str, Scheme] = {
         "prbench.models.http:load",
     ),
     "personal": Scheme(
-        "personal:DIR", "a personalized reward model trained by `prbench train`", "prbench.models.personal.rater:load"
+        "personal:DIR or personal:reference",
+        "a personalized reward model: trained by `prbench train`, or the one that ships",
+        "prbench.models.personal.rater:load",
     ),
     "stored": Scheme("stored:FILE", "scores computed elsewhere, by pair id", "prbench.models.stored:load"),
     "py": Scheme("py:MODULE:ATTR", "a Python function, Rater or Comparer", "prbench.models.python:load"),

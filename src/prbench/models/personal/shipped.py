@@ -1,0 +1,95 @@
+"""`personal:reference`: the model that ships with the package, as what it learned beside an encoder that it does not.
+
+The wheel holds the method's weights, the encoder's head and its low-rank change, two megabytes; the encoder itself is
+pulled as for `embed:minilm`. On first use both are joined into an ordinary model folder in the cache.
+"""
+
+import json
+import shutil
+import tempfile
+from pathlib import Path
+
+from prbench.config import cache_folder, digest
+from prbench.errors import ModelError
+from prbench.models.personal import artifact
+from prbench.models.personal.stance_encoder import AXES, HEAD
+
+REFERENCE = "reference"
+DELTA = "delta.safetensors"
+TUNING = "tuning.json"
+_SHIPPED = Path(__file__).parents[2] / "data" / "embedded" / "models"
+_PACKED = (f"encoder/{HEAD}", f"encoder/{AXES}", f"encoder/{DELTA}", f"encoder/{TUNING}", artifact.WEIGHTS)
+
+
+def is_shipped(name: str) -> bool:
+    """Whether this names a model of the package; a folder of that name goes before.
+
+    Example:
+        >>> is_shipped("reference"), is_shipped("runs/mine")
+        (True, False)
+    """
+    return name == REFERENCE and not Path(name).is_dir() and (_SHIPPED / name / artifact.RECORD).is_file()
+
+
+def unpack(name: str, *, source: Path | None = None, target: Path | None = None) -> Path:
+    """The model's folder in the cache, joined from what ships and its encoder on first use."""
+    packed = source or _SHIPPED / name
+    files = {file: (packed / file).read_bytes().hex() for file in (*_PACKED, artifact.RECORD)}
+    folder = target or cache_folder() / "models" / f"personal-{name}-{digest(files)[:12]}"
+    if (folder / artifact.RECORD).is_file():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        _join(packed, partial, f"personal:{name}")
+        if not folder.exists():
+            partial.rename(folder)
+    except OSError:
+        if not (folder / artifact.RECORD).is_file():  # else another process was faster
+            raise
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return folder
+
+
+def _join(packed: Path, folder: Path, address: str) -> None:
+    from safetensors.torch import load_file
+
+    from prbench.config import ModelOptions
+    from prbench.models._checkpoint import quiet
+    from prbench.models.embed import SentenceEncoder
+    from prbench.models.personal.low_rank import add_delta
+    from prbench.models.registry import load_encoder
+    from prbench.models.revision import folder_revision
+
+    tuning = json.loads((packed / "encoder" / TUNING).read_text(encoding="utf-8"))
+    base = load_encoder(tuning["options"]["base"], ModelOptions(device="cpu"))
+    if not isinstance(base, SentenceEncoder) or base.checkpoint.revision != tuning["base_revision"]:
+        raise ModelError(
+            f"{address}: its encoder {tuning['options']['base']} is another one here than it was tuned from",
+            hint="pull it again (`prbench models pull minilm`), or train the model here with `make reference`",
+        )
+    model = base._model
+    add_delta(model, load_file(packed / "encoder" / DELTA))
+    with quiet():
+        model.save_pretrained(folder / "encoder")
+        base.checkpoint.tokenizer.save_pretrained(folder / "encoder")
+    for name in _PACKED:
+        shutil.copyfile(packed / name, folder / name)
+    record = artifact.read_record(packed, address)
+    revision = folder_revision(folder / "encoder")
+    artifact.save_record(folder, record.model_copy(update={"encoder_revision": revision}))
+
+
+def pack(folder: Path, target: Path) -> None:
+    """Keep of a trained model what `unpack` needs; the record comes last."""
+    record = artifact.read_record(folder, f"personal:{folder}")
+    if missing := [name for name in _PACKED if not (folder / name).is_file()]:
+        raise ModelError(
+            f"{str(folder)!r} cannot be packed: {missing[0]} is missing",
+            hint="only a model over an encoder that was tuned in low rank can (`make reference`)",
+        )
+    (target / "encoder").mkdir(parents=True, exist_ok=True)
+    for name in _PACKED:
+        shutil.copyfile(folder / name, target / name)
+    artifact.save_record(target, record.model_copy(update={"encoder_revision": ""}))

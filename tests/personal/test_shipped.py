@@ -1,0 +1,80 @@
+"""A model that ships as what it learned, joined with its encoder on first use."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+import tiny_models
+from prbench.config import ModelOptions
+from prbench.errors import ModelError
+from prbench.models.personal import rater, shipped
+from prbench.models.registry import load_encoder
+from prbench.train import TrainOptions, train
+from prbench.train.encoder import TuneOptions
+from prbench.train.tune import tune
+from prbench.types import AnswerView, Post
+from split_suite import write_suite
+
+VIEWS = [
+    AnswerView("Which tea?", f"{taste} tea is good.", (Post(id="1", text="I like blue."),)) for taste in ("blue", "red")
+]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("shipped")
+    base, suite = tiny_models.save_encoder(folder / "base"), str(write_suite(folder / "suite.jsonl"))
+    tune(TuneOptions(base=f"embed:{base}", epochs=2, rank=2, passages=False), folder / "encoder", suite=suite)
+    options = TrainOptions(method="stances", encoder=f"embed:{folder / 'encoder'}#stances", epochs=1)
+    train(options, folder / "model", suite=suite)
+    return folder
+
+
+def scores(folder: Path) -> list[float | None]:
+    return [outcome.score for _, outcome in sorted(rater.load(str(folder), ModelOptions()).rate(VIEWS))]
+
+
+def test_packed_and_unpacked_it_scores_the_same(trained: Path, tmp_path: Path) -> None:
+    shipped.pack(trained / "model", tmp_path / "packed")
+    small = sum(path.stat().st_size for path in (tmp_path / "packed").rglob("*") if path.is_file())
+    assert small < sum(path.stat().st_size for path in (trained / "model").rglob("*") if path.is_file()) / 2
+    folder = shipped.unpack("mine", source=tmp_path / "packed", target=tmp_path / "unpacked")
+    assert scores(folder) == scores(trained / "model")
+    assert shipped.unpack("mine", source=tmp_path / "packed", target=folder) == folder, "joined once"
+    assert not list(tmp_path.glob(".unpacked*"))
+
+
+def test_another_base_is_refused_and_leaves_nothing(trained: Path, tmp_path: Path) -> None:
+    shipped.pack(trained / "model", tmp_path / "packed")
+    base = trained / "base"
+    kept = shutil.copytree(base, tmp_path / "kept")
+    try:
+        tiny_models.save_encoder(base, seed=5)
+        with pytest.raises(ModelError, match="is another one here than it was tuned from"):
+            shipped.unpack("mine", source=tmp_path / "packed", target=tmp_path / "unpacked")
+    finally:
+        shutil.rmtree(base)
+        shutil.copytree(kept, base)
+    assert not (tmp_path / "unpacked").exists()
+    assert not list(tmp_path.glob(".unpacked*"))
+
+
+def test_a_model_over_a_plain_encoder_cannot_be_packed(trained: Path, tmp_path: Path) -> None:
+    options = TrainOptions(method="user-bt", encoder=f"embed:{trained / 'base'}", epochs=1)
+    train(options, tmp_path / "plain", suite=str(trained / "suite.jsonl"))
+    with pytest.raises(ModelError, match="cannot be packed"):
+        shipped.pack(tmp_path / "plain", tmp_path / "packed")
+    assert not (tmp_path / "packed").exists()
+
+
+def test_the_encoder_of_the_package_is_what_its_change_was_learned_for() -> None:
+    tuned = shipped._SHIPPED / "reference" / "encoder" / "delta.safetensors"
+    if not tuned.is_file():
+        pytest.skip("no reference ships with this tree")
+    from safetensors.torch import load_file
+
+    model = load_encoder("embed:minilm", ModelOptions())._model
+    layers = {path for path, module in model.named_modules() if isinstance(module, torch.nn.Linear)}
+    assert {key.rpartition(".")[0] for key in load_file(tuned)} <= layers

@@ -1,0 +1,133 @@
+"""Tuning an encoder: low rank beside frozen layers, stances that some piece of a post shows, resumed to the byte."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import tiny_models
+from prbench.config import ModelOptions
+from prbench.errors import RunError
+from prbench.models.personal.low_rank import LowRank, adapt, add_delta, delta, merge
+from prbench.models.personal.shipped import DELTA
+from prbench.models.registry import load_encoder
+from prbench.train.encoder import TuneOptions, Tuning
+from prbench.train.stances import Axes, Labelled, Stance, labelled, post_stances
+from prbench.types import Aspect, Pair, Post
+
+COLOURS = {"tea": ("blue", "green"), "food": ("red", "white")}
+AXES = Axes(COLOURS)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return f"embed:{tiny_models.save_encoder(tmp_path_factory.mktemp('base'))}"
+
+
+def texts(count: int = 40) -> list[Labelled]:
+    found = []
+    for number in range(count):
+        for axis, poles in AXES.poles.items():
+            for pole in poles:
+                plain, telling = f"post {number} of ann", f"{pole} {axis}"
+                found.append(Labelled((plain, telling) if number % 4 == 0 else (telling,), (AXES.stance(axis, pole),)))
+    return found
+
+
+def tuning(base: str, folder: Path, **options: object) -> Tuning:
+    chosen = TuneOptions.model_validate(
+        {"base": base, "epochs": 3, "rank": 4, "learning_rate": 5e-3, "warmup": 3} | options
+    )
+    held = [(f"{pole} {axis}", (AXES.stance(axis, pole),)) for axis, poles in AXES.poles.items() for pole in poles]
+    return Tuning(chosen, texts(), AXES, held, load_encoder(base, ModelOptions()), folder)
+
+
+def test_low_rank_starts_at_the_layer_and_merges_into_it() -> None:
+    torch.manual_seed(0)
+    plain = nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 3))
+    fresh = nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 3))
+    fresh.load_state_dict(plain.state_dict())
+    inputs = torch.randn(4, 6)
+    before = plain(inputs)
+    adapt(plain, 2)
+    assert torch.equal(plain(inputs), before)
+    assert {name for name, value in plain.named_parameters() if value.requires_grad} == {
+        f"{layer}.{part}" for layer in (0, 2) for part in ("down", "up")
+    }
+    for module in plain.modules():
+        if isinstance(module, LowRank):
+            nn.init.normal_(module.up)
+    learned, adapted = delta(plain), plain(inputs)
+    merge(plain)
+    add_delta(fresh, learned)
+    assert not torch.allclose(adapted, before, atol=0.1)
+    assert torch.allclose(plain(inputs), adapted, atol=1e-2)
+    assert all(torch.equal(one, other) for one, other in zip(plain.parameters(), fresh.parameters(), strict=True))
+
+
+def test_stances_are_learned_and_read_back(base: str, tmp_path: Path) -> None:
+    made = tuning(base, tmp_path, epochs=15, head_learning_rate=1e-2)
+    assert made.accuracy() != 1.0
+    made.run()
+    assert made.history[-1].accuracy == 1.0
+    encoder = load_encoder(f"embed:{tmp_path}#stances", ModelOptions())
+    first, second = encoder.encode(["blue tea", "green tea"])[:, [1, 3]]  # axes in alphabetical order: food, tea
+    assert first[0] > 0.6 > 0.4 > first[1]
+    assert second[1] > 0.6 > 0.4 > second[0]
+    record = json.loads((tmp_path / "tuning.json").read_text())
+    assert record["base_revision"]
+    assert (tmp_path / DELTA).stat().st_size < (tmp_path / "model.safetensors").stat().st_size
+
+
+@pytest.mark.parametrize("rank", [0, 4])
+def test_an_interrupted_tuning_ends_in_the_same_bytes(base: str, tmp_path: Path, rank: int) -> None:
+    class Interrupted(Exception):
+        pass
+
+    def interrupt(epoch: object) -> None:
+        raise Interrupted
+
+    tuning(base, tmp_path / "whole", rank=rank).run()
+    with pytest.raises(Interrupted):
+        tuning(base, tmp_path / "parts", rank=rank).run(interrupt)
+    tuning(base, tmp_path / "parts", rank=rank).run()
+    for name in ("model.safetensors", "stances.safetensors"):
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes()
+    assert not (tmp_path / "parts" / "checkpoint.pt").exists()
+    with pytest.raises(RunError, match="another tuning"):
+        tuning(base, tmp_path / "whole", rank=rank, seed=1).run()
+
+
+def test_of_a_text_in_pieces_some_piece_must_show_the_stance(base: str, tmp_path: Path) -> None:
+    made = tuning(base, tmp_path, silence=0.5)
+    told = torch.tensor([[0.1, 0.8, 0.1], [0.2, 0.2, 0.6]])  # two pieces about tea: nothing, then the second pole
+    other = torch.tensor([[0.25, 0.5, 0.25], [0.25, 0.5, 0.25]])  # about food: nobody knows
+    loss = made._one_loss(torch.stack([other, told], 1), (Stance("tea", 1),))
+    some = 1 - (1 - 0.1) * (1 - 0.6)
+    none_opposite = (math.log(0.9) + math.log(0.8)) / 2
+    assert float(loss) == pytest.approx(-math.log(some) - none_opposite - 0.5 * math.log(0.5), abs=1e-5)
+    alone = made._one_loss(torch.stack([other, told], 1)[1:], (Stance("tea", 1),))
+    assert float(alone) == pytest.approx(-math.log(0.6) - 0.5 * math.log(0.5), abs=1e-5)
+
+
+def test_posts_that_are_evidence_of_a_stance() -> None:
+    pair = Pair(
+        id="1",
+        user="ann",
+        question="Tea?",
+        chosen="Blue.",
+        rejected="Green.",
+        profile=(Post(id="a", text="One. Two."), Post(id="b", text="Three."), Post(id="c", text="Four.")),
+        rubric_aspects=(Aspect(aspect="Blue", evidence="a, c"), Aspect(aspect="Red", evidence="c, zz")),
+        tags={"axis": "tea+food", "pole": "blue+red"},
+    )
+    assert post_stances([pair], AXES) == {
+        "One. Two.": (Stance("tea", -1),),
+        "Four.": (Stance("food", -1), Stance("tea", -1)),
+    }
+    without = labelled([pair], (), AXES, posts=False)
+    assert [one.pieces for one in without] == [("Blue.",), ("Green.",)]
+    assert len(labelled([pair], (), AXES)) == 4
