@@ -91,7 +91,7 @@ def suite(tmp_path_factory):
 
 
 def options(base, **given):
-    settings = {"learning_rate": 0.02, "steps": 80, "look_every": 20, "batch": 6, "window": 512, "warmup": 5}
+    settings = {"learning_rate": 0.02, "steps": 40, "look_every": 10, "batch": 6, "window": 512, "warmup": 5}
     return PlannerOptions.model_validate({"policy": f"lm:{base}", "dropout": 0.0, **settings, **given})
 
 

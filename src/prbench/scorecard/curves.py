@@ -100,7 +100,7 @@ def points_of(model: Model) -> dict[str, tuple[Point, ...]]:
     if isinstance(model, Replay):  # scores made elsewhere say nothing of other numbers of posts
         return found
     reads_posts = Channel.POSTS in model.card.reads
-    if isinstance(model, Adaptive):
+    if isinstance(model, Adaptive) and getattr(model, "adapts", True):  # a rater may say that it refuses judgments
         if reads_posts:
             found["shots_with_posts"] = tuple(Point(shots, None) for shots in SHOTS)
         found["shots_without_posts"] = tuple(Point(shots, 0) for shots in SHOTS)

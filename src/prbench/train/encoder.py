@@ -7,7 +7,7 @@ low rank; what results is an ordinary encoder folder that `embed:DIR` opens, wit
 """
 
 import json
-import os
+import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -19,16 +19,16 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from prbench.config import digest
-from prbench.errors import RunError
+from prbench.errors import ModelError, RunError
 from prbench.models._checkpoint import quiet
 from prbench.models.personal.low_rank import adapt, delta, merge
 from prbench.models.personal.pieces import pieces
 from prbench.models.personal.shipped import DELTA, TUNING
 from prbench.models.personal.stance_encoder import AXES, HEAD
+from prbench.train import checkpoint
 from prbench.train.stances import Axes, Labelled, Stance
 from prbench.types import Frozen
 
-CHECKPOINT = "checkpoint.pt"
 _WINDOW = 3
 _MAX_TOKENS = 160
 _SORTED_TOGETHER = 8
@@ -50,7 +50,7 @@ class TuneOptions(Frozen):
     learning_rate: float = Field(default=1e-3, gt=0)
     head_learning_rate: float = Field(default=1e-3, gt=0)
     warmup: int = Field(default=50, ge=0)
-    """Steps until the learning rate is reached; it falls to 0 from there."""
+    """Steps over which the learning rate rises, while it falls in a line to a fiftieth at the last step."""
     silence: float = Field(default=0.08, ge=0)
     """Weight of an axis that a text is not labelled for."""
     seed: int = 0
@@ -115,9 +115,14 @@ class Tuning:
 
     def run(self, listener: Callable[[TuneEpoch], None] | None = None) -> None:
         """Tune all epochs, continuing after the last one that is there, and write the encoder."""
-        if (self._folder / "config.json").is_file() and (self._folder / TUNING).is_file():
-            self._check(json.loads((self._folder / TUNING).read_text(encoding="utf-8"))["identity"])
-            return
+        with checkpoint.alone(self._folder):
+            if (self._folder / "config.json").is_file() and (self._folder / TUNING).is_file():
+                self._check_finished()
+                (self._folder / checkpoint.CHECKPOINT).unlink(missing_ok=True)  # left by a crash right at the end
+            else:
+                self._run(listener)
+
+    def _run(self, listener: Callable[[TuneEpoch], None] | None) -> None:
         self._resume()
         while self.epoch < self._options.epochs:
             with torch.random.fork_rng(devices=[]):
@@ -142,14 +147,23 @@ class Tuning:
         total, count = 0.0, 0
         for batch in self._batches():
             loss = self._loss(batch)
+            value = self._finite(float(loss.item()))
             self._optimizer.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(self._learning, 1.0)
             self._optimizer.step()
             self._schedule.step()
-            total, count = total + float(loss.item()), count + 1
+            total, count = total + value, count + 1
         self._model.eval()
         return total / count
+
+    def _finite(self, value: float) -> float:
+        if not math.isfinite(value):
+            raise ModelError(
+                f"the loss of the encoder became {value} in epoch {self.epoch + 1}",
+                hint="a lower --learning-rate helps, in a folder of its own; nothing of this epoch was kept",
+            )
+        return value
 
     def _batches(self) -> Iterator[list[Labelled]]:
         """All texts once: texts of like length in a batch, batches in a random order."""
@@ -211,18 +225,28 @@ class Tuning:
         """What this tuning is: another one is not continued."""
         return digest({"options": self._options.model_dump(mode="json"), "texts": [list(one) for one in self._texts]})
 
-    def _check(self, identity: str) -> None:
-        if identity != self.identity:
+    @property
+    def _continued(self) -> str:
+        """What a checkpoint must be of: low rank beside another base's layers would be no encoder at all."""
+        return digest({"tuning": self.identity, "base": self._base_revision})
+
+    def _check_finished(self) -> None:
+        path = self._folder / TUNING
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+            identity, base = found["identity"], found.get("base_revision", self._base_revision)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise RunError(
-                f"{str(self._folder)!r} holds another tuning (its options or its texts differ)",
+                f"{str(path)!r} is not the record of a tuning", hint="remove that folder, or give --out another one"
+            ) from error
+        if (identity, base) != (self.identity, self._base_revision):
+            raise RunError(
+                f"{str(self._folder)!r} holds another tuning (its options, its base or its texts differ)",
                 hint="give this one its own folder with --out, or remove that one",
             )
 
     def _keep(self) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        temporary = self._folder / f".{CHECKPOINT}.{os.getpid()}"
         state = {
-            "identity": self.identity,
             "epoch": self.epoch,
             "history": [tuple(epoch) for epoch in self.history],
             "model": {name: value for name, value in self._model.state_dict().items() if name in self._learned},
@@ -230,15 +254,12 @@ class Tuning:
             "optimizer": self._optimizer.state_dict(),
             "schedule": self._schedule.state_dict(),
         }
-        torch.save(state, temporary)
-        temporary.replace(self._folder / CHECKPOINT)
+        checkpoint.keep(self._folder, self._continued, state)
 
     def _resume(self) -> None:
-        path = self._folder / CHECKPOINT
-        if not path.is_file():
+        kept = checkpoint.read(self._folder, self._continued)
+        if kept is None:
             return
-        kept = torch.load(path, weights_only=True)
-        self._check(kept["identity"])
         self._model.load_state_dict(kept["model"], strict=False)
         self._head.load_state_dict(kept["head"])
         self._optimizer.load_state_dict(kept["optimizer"])
@@ -264,8 +285,10 @@ class Tuning:
             "axes": list(self._index),
             "history": [epoch._asdict() for epoch in self.history],
         }
-        (self._folder / TUNING).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-        (self._folder / CHECKPOINT).unlink(missing_ok=True)
+        temporary = self._folder / f".{TUNING}.new"
+        temporary.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        temporary.replace(self._folder / TUNING)
+        (self._folder / checkpoint.CHECKPOINT).unlink(missing_ok=True)
 
 
 def _log(shares: Tensor) -> Tensor:

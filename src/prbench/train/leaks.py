@@ -26,6 +26,7 @@ def check_splits(
         validation: What early stopping looks at.
         extra: Other texts that are learned from.
     """
+    extra = tuple(extra)  # looked through once for each split
     splits: dict[str, list[Pair]] = {}
     for pair in everything:
         splits.setdefault(pair.tags.get("split", ""), []).append(pair)

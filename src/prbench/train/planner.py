@@ -149,7 +149,7 @@ class PlannerTraining:
                 hint="a lower --learning-rate helps, in a folder of its own; nothing since the last look was kept",
             )
         self._optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         torch.nn.utils.clip_grad_norm_(self._weights, 1.0)
         self._optimizer.step()
         self._schedule.step()

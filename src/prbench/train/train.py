@@ -37,7 +37,7 @@ def train(
     """
     everything = load_pairs(suite)
     pairs, held = of_split(everything, split), of_split(everything, validation)
-    _check(options, pairs, held)
+    _check(options, pairs)
     other = load_pairs(options.also) if options.also else ()
     added = of_split(other, split) if isinstance(other, Suite) else []
     check_splits([*pairs, *added], [*everything, *other], validation)
@@ -87,7 +87,7 @@ def of_split(suite: Suite, name: str) -> list[Pair]:
     return found
 
 
-def _check(options: TrainOptions, pairs: Sequence[Pair], held: Sequence[Pair]) -> None:
+def _check(options: TrainOptions, pairs: Sequence[Pair]) -> None:
     if options.method != "bt" and len({pair.user for pair in pairs}) < 2:
         raise DataError(
             f"{options.method} needs pairs of at least two users, and these are all of {pairs[0].user!r}",

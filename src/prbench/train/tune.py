@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from prbench.config import ModelOptions
 from prbench.data import load_pairs
 from prbench.data.passages import load_passages
+from prbench.errors import ModelError
 from prbench.train.leaks import check_splits
 from prbench.train.stances import Axes, answer_stances, labelled
 from prbench.train.train import of_split
@@ -40,12 +41,17 @@ def tune(
     pairs, held = of_split(everything, split), of_split(everything, validation)
     written = load_passages() if options.passages else ()
     check_splits(pairs, everything, validation, extra=[passage.text for passage in written])
+    from prbench.models.embed import SentenceEncoder
     from prbench.models.registry import load_encoder
     from prbench.train.encoder import Tuning
 
     axes = Axes.of(pairs)
     texts = labelled(pairs, written, axes, posts=options.posts)
-    encoder = load_encoder(options.base, ModelOptions())
+    encoder = load_encoder(options.base, ModelOptions(device="cpu"))  # where its head and its batches are
+    if not isinstance(encoder, SentenceEncoder):
+        raise ModelError(
+            f"{options.base!r} cannot be tuned", hint="name a sentence encoder: --encoder embed:minilm or embed:DIR"
+        )
     tuning = Tuning(options, texts, axes, list(answer_stances(held, axes).items()), encoder, out)
     tuning.run(listener)
     return tuning
@@ -62,12 +68,19 @@ class Adopted(NamedTuple):
     """Whether rubric aspects of the training split told it where to look."""
 
 
+def tuned_on(address: str) -> Adopted:
+    """What an encoder was tuned on, if it was tuned here."""
+    record = _source(address) / TUNING
+    if not record.is_file():
+        return Adopted(address)
+    found = json.loads(record.read_text(encoding="utf-8"))
+    return Adopted(address, int(found["texts"]), bool(found["options"].get("posts")))
+
+
 def adopt_encoder(address: str, folder: Path) -> Adopted:
     """Copy an encoder that was tuned here into a model's folder, so that the folder is all one needs to score."""
-    name, hash_, head = address.removeprefix("embed:").partition("#")
-    source = Path(name).expanduser()
-    record = source / "tuning.json"
-    if not record.is_file():
+    source = _source(address)
+    if not (source / TUNING).is_file():
         return Adopted(address)
     target = folder / "encoder"
     if not target.is_dir():
@@ -75,5 +88,9 @@ def adopt_encoder(address: str, folder: Path) -> Adopted:
         shutil.rmtree(partial, ignore_errors=True)
         shutil.copytree(source, partial)
         partial.rename(target)
-    tuned = json.loads(record.read_text(encoding="utf-8"))
-    return Adopted(f"encoder{hash_}{head}", int(tuned["texts"]), bool(tuned["options"].get("posts")))
+    _, hash_, head = address.partition("#")
+    return tuned_on(address)._replace(address=f"encoder{hash_}{head}")
+
+
+def _source(address: str) -> Path:
+    return Path(address.removeprefix("embed:").partition("#")[0]).expanduser()

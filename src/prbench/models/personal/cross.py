@@ -9,7 +9,7 @@ is read like posts. It does not adapt to judgments: there is no room for them be
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from prbench.config import ModelOptions
 from prbench.errors import ModelError
@@ -76,6 +76,9 @@ class CrossRater(SequenceClassifier):
         record: What it is.
         options: Device and batches; precision and window are those of the training.
     """
+
+    adapts: ClassVar[bool] = False
+    """`fit_user` takes no judgments."""
 
     def __init__(self, folder: Path, record: artifact.PersonalRecord, options: ModelOptions) -> None:
         checkpoint = Checkpoint.open(str(folder / FOLDER), f"personal:{folder}")

@@ -97,6 +97,10 @@ class FeatureStore:
 
     def _append(self, keys: Sequence[bytes], rows: Vectors) -> None:
         width = rows.shape[1]
+        if not np.isfinite(rows).all():  # kept, it would spoil every training to come
+            raise ModelError(
+                f"{self.name}: gives vectors that are no numbers", hint="its weights are damaged; take another encoder"
+            )
         if self._table is not None and width != self._table.shape[1]:
             raise ModelError(
                 f"{self.name}: gives vectors of width {width}, but {str(self.folder)!r} holds {self._table.shape[1]}",

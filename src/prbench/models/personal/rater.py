@@ -67,6 +67,11 @@ class PersonalRater:
             units="log-odds",
         )
 
+    @property
+    def adapts(self) -> bool:
+        """Whether `fit_user` takes judgments: one reward for all does not."""
+        return self._method.reads_user
+
     def parameter_count(self) -> int:
         """Parameters of the method; the encoder's are not counted."""
         return sum(parameter.numel() for parameter in self._method.parameters())

@@ -112,7 +112,7 @@ def token_rewards(rewards: Tensor, kl: Tensor, mask: Tensor, weight: float) -> T
     Example:
         >>> mask = torch.tensor([[True, True, False]])
         >>> token_rewards(torch.tensor([1.0]), torch.tensor([[0.2, 0.4, 9.0]]), mask, 0.5).tolist()
-        [[-0.1..., 0.8..., -0.0]]
+        [[-0.1..., 0.8..., 0.0]]
     """
     last = mask & ~functional.pad(mask[:, 1:], (0, 1))
     return last * rewards[:, None] - weight * kl * mask

@@ -122,6 +122,8 @@ def _judge(
     work = Judging(judge, division.items, together, folder.path / judging.FILE)
     budget = work.budget(exam)
     say(f"judging: {budget.calls:,} calls, about {clock(budget.seconds)} at the speed of the judge's examination")
+    for reason, number in budget.refused.items():
+        say(f"judging: {number:,} cannot be graded: {reason}")
     graded = work.grade()
     return conclude(folder, settings, everything, division.items, trained, untrained, graded, exam)
 
