@@ -4,6 +4,7 @@ Texts are compared by their words alone: case, punctuation and layout do not cou
 """
 
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -15,13 +16,21 @@ Hashes = NDArray[np.uint64]
 
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 """Thai, Lao, Burmese, Khmer, Japanese and Chinese are written without spaces: there, each character is a word."""
-_WORD = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+(?:['’][^\W_{_UNSPACED}]+)*")
+_MARKS = (
+    "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670"
+    "\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u0900-\u0963\u0966-\u0df3\u200c\u200d"
+)
+"""What continues a word but is no letter to `\\w`: accents, vowel signs (with letters of Indic scripts), joiners."""
+_PART = rf"[^\W_{_UNSPACED}]+(?:[{_MARKS}]+[^\W_{_UNSPACED}]*)*"
+_WORD = re.compile(rf"[{_UNSPACED}]|{_PART}(?:['’]{_PART})*")
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)]*\s+|(?<=[。！？])|\n+")
 _LIST_MARKER = re.compile(r"^[ \t]*(?:\d{1,2}[.)]|[-*•–])[ \t]+", re.MULTILINE)
 _VOWELS = re.compile(r"[aeiouy]+")
 
 MOST_COMPARED = 100
 """A text that is close to more others than this is known for it without being compared with all of them."""
+_ROUNDING = 1e-9
+"""0.14 × 50 is 7, but in floats a little more."""
 
 
 def words(text: str) -> list[str]:
@@ -32,8 +41,10 @@ def words(text: str) -> list[str]:
         ["don't", 'boil', 'green', 'tea', '80', 'c']
         >>> words("緑茶 in Kyoto")
         ['緑', '茶', 'in', 'kyoto']
+        >>> words("हिन्दी में")
+        ['हिन्दी', 'में']
     """
-    return _WORD.findall(text.lower().replace("’", "'"))
+    return _WORD.findall(unicodedata.normalize("NFC", text.lower()).replace("’", "'"))
 
 
 def sentences(text: str) -> list[str]:
@@ -130,22 +141,44 @@ class Near(NamedTuple):
 def near_duplicates(texts: Sequence[str], threshold: float, shingles: Shingles, n: int = 5) -> list[Near]:
     """All pairs of texts whose word n-grams have a Jaccard similarity of at least `threshold`, most similar first.
 
-    Exact: a pair that reaches the threshold must share one of the rarest n-grams of both (prefix filtering), so only
-    texts that do are compared. Texts with fewer than n words are compared as a whole.
+    A pair that reaches the threshold must share one of the rarest n-grams of both (prefix filtering), so only texts
+    that do are compared: exact, unless more than `MOST_COMPARED` texts hold even the rarest n-gram that two of them
+    share. Texts with fewer than n words are compared as a whole.
 
     Example:
         >>> tea = "never boil green tea because it turns bitter and dull"
         >>> near_duplicates([tea, "something else altogether in these words", tea + " indeed"], 0.5, Shingles())
         [Near(first=0, second=2, similarity=0.857...)]
     """
-    sets = [np.unique(shingles.of(text, min(n, max(shingles.length(text), 1)))) for text in texts]
+    known: dict[bytes, Hashes] = {}  # equal sets are one object, so that a heap of equal texts costs nothing
+    sets = [known.setdefault(one.tobytes(), one) for one in (_runs_of(text, shingles, n) for text in texts)]
     found = []
     for first, second in _candidates(sets, threshold):
-        shared = len(np.intersect1d(sets[first], sets[second], assume_unique=True))
-        similarity = shared / (len(sets[first]) + len(sets[second]) - shared)
-        if similarity >= threshold:
-            found.append(Near(first, second, similarity))
+        near = Near(first, second, _jaccard(sets[first], sets[second]))
+        if near.similarity >= threshold:
+            found.append(near)
     return sorted(found, key=lambda near: (-near.similarity, near.first, near.second))
+
+
+def similarity(one: str, other: str, shingles: Shingles, n: int = 5) -> float:
+    """The Jaccard similarity of the word n-grams of two texts; 0 where one of them has no words.
+
+    Example:
+        >>> round(similarity("never boil green tea at home", "never boil green tea at work", Shingles(), 2), 2)
+        0.67
+    """
+    return _jaccard(_runs_of(one, shingles, n), _runs_of(other, shingles, n))
+
+
+def _runs_of(text: str, shingles: Shingles, n: int) -> Hashes:
+    return np.unique(shingles.of(text, min(n, max(shingles.length(text), 1))))
+
+
+def _jaccard(one: Hashes, other: Hashes) -> float:
+    if one is other:
+        return float(len(one) > 0)
+    shared = len(np.intersect1d(one, other, assume_unique=True))
+    return shared / max(len(one) + len(other) - shared, 1)
 
 
 def _candidates(sets: Sequence[Hashes], threshold: float) -> list[tuple[int, int]]:
@@ -159,18 +192,19 @@ def _candidates(sets: Sequence[Hashes], threshold: float) -> list[tuple[int, int
     starts = np.concatenate([[0], np.cumsum([len(one) for one in sets])])
     kept = []
     for owner, one in enumerate(sets):
-        prefix = len(one) - int(np.ceil(threshold * len(one))) + 1
+        prefix = len(one) - int(np.ceil(threshold * len(one) - _ROUNDING)) + 1
         kept.append(by_rarity[starts[owner] : starts[owner] + min(prefix, len(one))])
     rows = np.concatenate(kept)
     rows = rows[np.lexsort((owners[rows], runs[rows]))]
     keys, holders = runs[rows], owners[rows]
-    pairs: set[tuple[int, int]] = set()
+    pairs = [np.zeros(0, dtype=np.int64)]  # as one number each: a heap of equal texts names the same pair many times
     for step in range(1, min(MOST_COMPARED, len(keys) - 1) + 1):
         same = keys[step:] == keys[:-step]
         if not same.any():
             break
-        pairs.update(zip(holders[:-step][same].tolist(), holders[step:][same].tolist(), strict=True))
-    return sorted(pairs)
+        pairs.append(np.unique(holders[:-step][same] * len(sets) + holders[step:][same]))
+    first, second = np.divmod(np.unique(np.concatenate(pairs)), len(sets))
+    return list(zip(first.tolist(), second.tolist(), strict=True))
 
 
 class Copy(NamedTuple):

@@ -120,6 +120,8 @@ def test_export_says_what_to_do_next(tmp_path):
         (["mirror", "--names", "a,b", "--annotators", "3"], "--names has 2"),
         (["mirror", "--host", "203.0.113.9"], "cannot listen on 203.0.113.9"),
         (["mirror", "--url", "ftp://x", "--port", "0"], "no address to send people to"),
+        (["mirror", "--url", "https://ann:pw@x", "--port", "0"], "no address to send people to"),
+        (["mirror", "--url", "https://x:port", "--port", "0"], "no address to send people to"),
         (["mirror", "--host", "0.0.0.0"], "no address to send people to"),
     ],
 )
@@ -147,6 +149,21 @@ def test_where_it_listens_and_what_links_say():
             listen(port=place.listener.getsockname()[1])
     finally:
         place.listener.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("https://Study.Example:443", "study.example"),
+        ("http://study.example:80", "study.example"),
+        ("https://study.example:8443", "study.example:8443"),
+        ("http://[2001:DB8::1]:80", "[2001:db8::1]"),
+    ],
+)
+def test_it_answers_to_its_name_as_browsers_write_it(url, host):
+    place = listen(port=0, url=url)
+    place.listener.close()
+    assert {each for each in place.hosts if not each.startswith(("127.0.0.1:", "localhost:"))} == {host}
 
 
 @pytest.mark.parametrize(

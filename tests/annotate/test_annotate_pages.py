@@ -277,6 +277,16 @@ def test_what_is_no_form_is_refused(site, ann, body):
     assert found.status_code == 413 if body != b"a=\xff\xfe" else found.status_code in (403, 413)
 
 
+def test_a_file_that_is_locked_is_told_and_saves_nothing(site, ann, monkeypatch):
+    monkeypatch.setattr("prbench.annotate.store.BUSY_S", 0.05)
+    with site.store.writing():
+        found = ann.answer()
+    assert found.status_code == 503
+    assert "Nothing was saved" in found.text
+    assert {name: found.headers.get(name) for name in HEADERS} == HEADERS
+    assert site.answers() == []
+
+
 def test_pairs_mode_has_no_page_for_posts(ann):
     assert ann.get("/posts").status_code == 404
 

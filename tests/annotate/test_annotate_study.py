@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from annotate_study import pairs, study
-from prbench.annotate.people import find_invited
+from prbench.annotate.people import find_invited, forget
 from prbench.annotate.store import Store
 from prbench.annotate.study import assign, read_study, renew_invitations, shows_chosen_first
 from prbench.errors import ConfigError
@@ -77,6 +77,8 @@ def test_the_same_command_continues_and_prints_no_secret_again(tmp_path):
         ({"overlap": 1}, "overlap 2 there, 1 asked for"),
         ({"of": pairs(5)}, "pairs 6 there, 5 asked for; other pairs"),
         ({"mode": "self"}, "mode pairs there, self asked for"),
+        ({"names": ("ann", "cy")}, "other annotators: ann, bob"),
+        ({"names": ("ann", "bob", "cy"), "overlap": 2}, "other annotators: ann, bob"),
     ],
 )
 def test_another_study_is_not_continued(tmp_path, change, words):
@@ -106,6 +108,34 @@ def test_a_file_of_something_else_is_refused(tmp_path):
         study(tmp_path)
     with pytest.raises(ConfigError, match="does not exist"):
         Store.existing(tmp_path / "nothing.sqlite")
+
+
+def test_who_deleted_their_data_is_not_missed_when_a_study_goes_on(tmp_path):
+    opened = study(tmp_path)
+    with opened.store.writing() as connection:
+        forget(connection, 2)
+    assert study(tmp_path).study == opened.study
+    with pytest.raises(ConfigError, match=r"other annotators: ann, \(deleted\)"):
+        study(tmp_path, names=("cy", "bob"))
+
+
+def test_the_log_of_a_removed_study_is_not_played_into_a_new_one(tmp_path):
+    opened = study(tmp_path, names=("old ann", "old bob"))
+    log = tmp_path / "annotations.sqlite-wal"
+    with opened.store.writing() as connection:
+        forget(connection, 1)
+        connection.execute("COMMIT")
+        left = log.read_bytes()  # as `kill -9` leaves it
+        connection.execute("BEGIN")
+    opened.store.path.unlink()
+    log.write_bytes(left)
+    with pytest.raises(ConfigError, match="belongs to a study whose file is not there"):
+        study(tmp_path)
+    assert log.read_bytes() == left
+    log.unlink()
+    made = study(tmp_path)
+    with made.store.reading() as connection:
+        assert [find_invited(connection, one.token).name for one in made.invitations] == ["ann", "bob"]
 
 
 def test_half_a_study_is_none(tmp_path, monkeypatch):

@@ -175,6 +175,17 @@ def test_keyboard_only(tmp_path, people):
         assert page.locator("input:checked").count() == 7
 
 
+def test_a_key_that_is_held_down_rates_one_line(tmp_path, people):
+    with served(tmp_path, pairs(3)) as site:
+        page = people(site.links[0])
+        for _ in range(4):  # without a release between them: the later ones are repeats
+            page.keyboard.down("5")
+        page.keyboard.up("5")
+        assert page.locator("input:checked").count() == 1
+        page.keyboard.press("5")
+        assert page.locator("input:checked").count() == 2
+
+
 def test_undo_changes_and_keeps_history(tmp_path, people):
     with served(tmp_path, pairs(3)) as site:
         page = people(site.links[0])

@@ -87,6 +87,16 @@ def test_another_width_under_the_same_name_is_refused(tmp_path: Path) -> None:
     assert np.array_equal(FeatureStore(HashEncoder(), tmp_path).encode(["a"]), HashEncoder().encode(["a"]))
 
 
+def test_a_vector_that_is_no_number_is_not_kept(tmp_path: Path) -> None:
+    class Broken(HashEncoder):
+        def encode(self, texts):
+            return super().encode(texts) * np.nan
+
+    with pytest.raises(ModelError, match="no numbers"):
+        FeatureStore(Broken(), tmp_path).encode(["a"])
+    assert np.array_equal(FeatureStore(HashEncoder(), tmp_path).encode(["a"]), HashEncoder().encode(["a"]))
+
+
 def test_a_folder_that_was_removed_is_filled_again(tmp_path: Path) -> None:
     store = FeatureStore(HashEncoder(), tmp_path / "store")
     store.encode(["a", "b"])

@@ -18,6 +18,7 @@ from prbench.models.personal.artifact import RECORD, WEIGHTS
 from prbench.models.personal.method import METHODS
 from prbench.models.personal.rater import PersonalRater
 from prbench.models.protocols import Adaptive
+from prbench.scorecard.curves import points_of
 from prbench.train import TrainOptions, train
 from prbench.types import AnswerView, Channel, Judgment, Post
 from split_suite import split_pairs, write_suite
@@ -152,6 +153,8 @@ def test_one_reward_for_all_cannot_adapt(trained: dict[str, Path]) -> None:
     with pytest.raises(ModelError, match="one reward for all"):
         model.fit_user("ann", [JUDGED])
     model.fit_user("ann", [])  # there is nothing to forget
+    assert points_of(model) == {}, "no curve is begun that must fail"
+    assert "shots_without_posts" in points_of(load_model(f"personal:{trained['user-bt']}"))
 
 
 def test_options_that_would_change_the_vectors_change_nothing(trained: dict[str, Path]) -> None:

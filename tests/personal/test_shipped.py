@@ -1,5 +1,6 @@
 """A model that ships as what it learned, joined with its encoder on first use."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -46,6 +47,22 @@ def test_packed_and_unpacked_it_scores_the_same(trained: Path, tmp_path: Path) -
     assert not list(tmp_path.glob(".unpacked*"))
 
 
+def test_a_folder_that_was_cleaned_by_halves_is_joined_again(trained: Path, tmp_path: Path) -> None:
+    shipped.pack(trained / "model", tmp_path / "packed")
+    folder = shipped.unpack("mine", source=tmp_path / "packed", target=tmp_path / "unpacked")
+    (folder / "personal.json").unlink()
+    (folder / "encoder" / "model.safetensors").unlink()
+    assert shipped.unpack("mine", source=tmp_path / "packed", target=folder) == folder
+    assert scores(folder) == scores(trained / "model")
+
+
+def test_a_package_with_a_file_missing_is_named(trained: Path, tmp_path: Path) -> None:
+    shipped.pack(trained / "model", tmp_path / "packed")
+    (tmp_path / "packed" / "encoder" / shipped.DELTA).unlink()
+    with pytest.raises(ModelError, match=r"delta\.safetensors' is missing"):
+        shipped.unpack("mine", source=tmp_path / "packed", target=tmp_path / "unpacked")
+
+
 def test_another_base_is_refused_and_leaves_nothing(trained: Path, tmp_path: Path) -> None:
     shipped.pack(trained / "model", tmp_path / "packed")
     base = trained / "base"
@@ -75,6 +92,9 @@ def test_the_encoder_of_the_package_is_what_its_change_was_learned_for() -> None
         pytest.skip("no reference ships with this tree")
     from safetensors.torch import load_file
 
-    model = load_encoder("embed:minilm", ModelOptions())._model
+    encoder = load_encoder("embed:minilm", ModelOptions())
+    model = encoder._model
     layers = {path for path, module in model.named_modules() if isinstance(module, torch.nn.Linear)}
-    assert {key.rpartition(".")[0] for key in load_file(tuned)} <= layers
+    changed = {key.rpartition(".")[0] for key in load_file(tuned)}
+    assert changed == {path for path in layers if "pooler" not in path}
+    assert json.loads((tuned.parent / shipped.TUNING).read_text())["base_revision"] == encoder.checkpoint.revision

@@ -10,8 +10,11 @@ import tiny_models
 from prbench.errors import ConfigError, DataError, ModelError, RunError
 from prbench.models import load_model
 from prbench.models.personal.cross import CrossRater, PieceChooser
+from prbench.scorecard.curves import points_of
 from prbench.train.cross import CrossOptions, CrossTraining, open_base, train_cross
+from prbench.train.encoder import TuneOptions
 from prbench.train.epochs import Epoch
+from prbench.train.tune import tune
 from prbench.types import AnswerView, Judgment, Post
 from split_suite import split_pairs, write_suite
 
@@ -83,6 +86,14 @@ def test_a_model_is_saved_opened_and_scores_the_same(trained: Path) -> None:
     assert alone == pytest.approx(scores[0], abs=1e-4)
 
 
+def test_the_record_says_what_the_base_was_tuned_on(base: Path, tmp_path: Path) -> None:
+    suite = str(write_suite(tmp_path / "suite.jsonl"))
+    tuned = tune(TuneOptions(base=f"embed:{base}", epochs=1, rank=2, passages=False), tmp_path / "tuned", suite=suite)
+    record = train_cross(_options(tmp_path / "tuned", epochs=1), tmp_path / "model", suite=suite)
+    assert record.training.aspects
+    assert record.training.extra_texts == len(tuned._texts) > 0
+
+
 def test_what_it_is_asked_is_what_it_reads(trained: Path) -> None:
     model = load_model(f"personal:{trained}")
     turn, answer = model.render(AnswerView("Tea?", "Green.", (Post(id="1", text="I like tea."),), (), "ann")).messages
@@ -97,6 +108,7 @@ def test_it_does_not_adapt_to_judgments(trained: Path) -> None:
         model.fit_user("ann", [Judgment(question="Tea?", chosen="Green.", rejected="Black.")])
     assert "user-bt" in error.value.hint
     model.fit_user("ann", [])
+    assert set(points_of(model)) == {"posts"}, "no curve is begun that must fail"
 
 
 def _training(base: Path, folder: Path, **changes: Any) -> CrossTraining:

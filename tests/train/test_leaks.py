@@ -75,6 +75,12 @@ def test_other_texts_that_are_learned_from_are_checked_too() -> None:
         check_splits([_pair("tea")], [_split(_pair("soup"), "mine")], "mine", extra=["no soup"])
 
 
+def test_other_texts_are_held_against_every_split_also_if_they_come_one_by_one() -> None:
+    everything = [_split(_pair("cake"), "validation"), _split(_pair("soup"), "test")]
+    with pytest.raises(DataError, match="of the test split"):
+        check_splits([_pair("tea")], everything, "validation", extra=(text for text in ["no soup"]))
+
+
 def test_what_the_package_ships_is_apart() -> None:
     everything = load_pairs("mirror")
     train = [pair for pair in everything if pair.tags["split"] == "train"]

@@ -16,7 +16,7 @@ from prbench.errors import AddressError, DataError, ModelError, RunError
 from prbench.models.lm import load_generator
 from prbench.models.registry import load_model
 from prbench.plan import Matcher, Planner, hold, needs_of, read_plan, summarise
-from prbench.train.packs import Example, pack, packs, target_losses
+from prbench.train.packs import Example, groups, pack, target_losses
 from prbench.train.planner import PlannerOptions
 from prbench.train.plans import train_planner
 from prbench.types import Aspect, Pair, Post
@@ -215,7 +215,7 @@ def test_packed_examples_have_the_loss_and_the_gradient_of_examples_one_by_one(b
     draw = torch.Generator().manual_seed(shared)
     start = torch.randint(5, 40, (shared,), generator=draw).tolist()
     examples = [
-        Example("ann", (*start, number, *torch.randint(5, 40, (4 + number,), generator=draw).tolist()), shared + 3)
+        Example((*start, number, *torch.randint(5, 40, (4 + number,), generator=draw).tolist()), shared + 3)
         for number in range(3)
     ]
     model = AutoModelForCausalLM.from_pretrained(base)
@@ -238,10 +238,21 @@ def test_packed_examples_have_the_loss_and_the_gradient_of_examples_one_by_one(b
     torch.testing.assert_close(short.total, apart, rtol=1e-5, atol=1e-5)
 
 
-def test_an_epoch_has_every_example_once_and_a_pack_has_one_user():
-    examples = [Example(user, (1, 2, number, 4), 3) for user in ("ann", "bob") for number in range(5, 10)]
-    epoch = list(packs(examples, 3, seed="0:0"))
-    assert sum(len(one.rests) for one in epoch) == 10
-    assert [len(one.rests) for one in packs(examples, 3)] == [3, 2, 3, 2]
-    assert epoch != list(packs(examples, 3, seed="0:1"))
-    assert epoch == list(packs(examples, 3, seed="0:0"))
+def test_an_epoch_has_every_example_once_and_a_group_has_one_user():
+    owners = ["ann"] * 5 + ["bob"] * 5
+    epoch = groups(owners, 3, seed="0:0")
+    assert sorted(place for group in epoch for place in group) == list(range(10))
+    assert all(len({owners[place] for place in group}) == 1 for group in epoch)
+    assert [len(group) for group in groups(owners, 3)] == [3, 2, 3, 2]
+    assert epoch != groups(owners, 3, seed="0:1")
+    assert epoch == groups(owners, 3, seed="0:0")
+
+
+def test_a_question_that_leaves_no_room_for_a_post_is_left_out_and_counted(base, tmp_path):
+    pairs = everyone()
+    long = pairs[0].model_copy(
+        update={"id": "long", "question": "train " + "tea " * 600, "chosen": "a", "rejected": "b"}
+    )
+    out = tmp_path / "planner"
+    record = train_planner(options(base, steps=1), out, suite=str(write_suite(tmp_path / "long.jsonl", [*pairs, long])))
+    assert (record.left_out, record.examples) == (1, 48)

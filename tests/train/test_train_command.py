@@ -151,6 +151,11 @@ def test_training_on_the_test_split_is_refused(tmp_path: Path) -> None:
         (("user-bt", "--setting", "stence=3"), "stence"),
         (("user-bt", "--learning-rate", "-1"), "--learning-rate"),
         (("cross", "--setting", "badget=3"), "--badget"),
+        (("cross", "--shots", "2"), "--shots means nothing to cross"),
+        (("user-bt", "--pairs-per-epoch", "9"), "--pairs-per-epoch means nothing to user-bt"),
+        (("encoder", "--learning-rate", "-1"), "--learning-rate"),
+        (("encoder", "--setting", "rang=3"), "--rang"),
+        (("encoder", "--aspects"), "--aspects means nothing to encoder"),
     ],
 )
 def test_mistakes_are_said_without_a_traceback(
@@ -160,6 +165,18 @@ def test_mistakes_are_said_without_a_traceback(
     code, said = call("train", *words, "--suite", suite, "--encoder", encoder, "-o", tmp_path / "model")
     assert code == 2, said
     assert says in said
+    assert "Traceback" not in said
+
+
+def test_an_encoder_that_cannot_be_tuned_is_named(encoder: str, tmp_path: Path, call: Call) -> None:
+    suite, tuned = write_suite(tmp_path / "suite.jsonl"), tmp_path / "tuned"
+    words = ("train", "encoder", "--suite", suite, "--epochs", 1, "--setting", "passages=false")
+    code, said = call(*words, "--encoder", encoder, "--setting", "rank=2", "-o", tuned)
+    assert code == 0, said
+    assert json.loads((tuned / "tuning.json").read_text())["options"]["rank"] == 2, "settings are heard"
+    code, said = call(*words, "--encoder", f"embed:{tuned}#stances", "-o", tmp_path / "again")
+    assert code == 2, said
+    assert "cannot be tuned" in said
     assert "Traceback" not in said
 
 

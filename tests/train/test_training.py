@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from planted_worlds import HashEncoder, World, student, world
+from planted_worlds import HashEncoder, World, reader, student, world
 from prbench.errors import ConfigError, ModelError, RunError
-from prbench.models.personal.method import METHODS
+from prbench.models.personal.artifact import TrainingFacts, read_weights
+from prbench.models.personal.method import METHODS, Width, make
 from prbench.models.personal.reader import Reader
-from prbench.train import TrainOptions
+from prbench.train import TrainOptions, checkpoint
 from prbench.train.checkpoint import CHECKPOINT, alone
-from prbench.train.loop import Epoch, Training
+from prbench.train.loop import Epoch, Training, measure, save
 
 SMALL = {"users": 6, "each": 6}
 EPOCHS = {"epochs": 5, "patience": 5, "shots": 3, "batch": 8, "strangers": 0.1, "keep_posts": 0.6}
@@ -118,6 +119,19 @@ def test_training_stops_when_nothing_gets_better_and_keeps_the_best(tmp_path: Pa
     best = max(heard, key=lambda epoch: (epoch.validation_accuracy, -epoch.validation_loss))
     assert len(heard) == best.number + 2 < 40
     assert training.best == best
+
+
+def test_what_is_saved_is_the_best_epoch_and_scores_as_it_did_in_training(tmp_path: Path) -> None:
+    training = _training(tmp_path, epochs=40, patience=2, learning_rate=0.3)
+    training.run()
+    last = checkpoint.read(tmp_path, training._identity)["method"]
+    facts = TrainingFacts(suite="s", fingerprint="f", split="train", pairs=1, users=2, questions=1)
+    record = save(training, reader(), facts, tmp_path, encoder="hash")
+    opened = make(record.method, Width(record.width_post, record.width_item), dict(record.settings), seed=99)
+    opened.load_state_dict(read_weights(tmp_path, "personal:x"))
+    found = measure(opened, training._validation, shots=training.options.shots)
+    assert found == (training.best.validation_accuracy, training.best.validation_loss)
+    assert any(not torch.equal(last[name], value) for name, value in opened.state_dict().items())
 
 
 @pytest.mark.parametrize("change", ["option", "text", "order", "encoder"])

@@ -10,7 +10,7 @@ from torch import nn
 
 import tiny_models
 from prbench.config import ModelOptions
-from prbench.errors import RunError
+from prbench.errors import ModelError, RunError
 from prbench.models.personal.low_rank import LowRank, adapt, add_delta, delta, merge
 from prbench.models.personal.shipped import DELTA
 from prbench.models.registry import load_encoder
@@ -84,21 +84,79 @@ def test_stances_are_learned_and_read_back(base: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rank", [0, 4])
 def test_an_interrupted_tuning_ends_in_the_same_bytes(base: str, tmp_path: Path, rank: int) -> None:
-    class Interrupted(Exception):
-        pass
-
-    def interrupt(epoch: object) -> None:
-        raise Interrupted
-
     tuning(base, tmp_path / "whole", rank=rank).run()
     with pytest.raises(Interrupted):
-        tuning(base, tmp_path / "parts", rank=rank).run(interrupt)
+        tuning(base, tmp_path / "parts", rank=rank).run(_interrupt)
     tuning(base, tmp_path / "parts", rank=rank).run()
     for name in ("model.safetensors", "stances.safetensors"):
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes()
     assert not (tmp_path / "parts" / "checkpoint.pt").exists()
     with pytest.raises(RunError, match="another tuning"):
         tuning(base, tmp_path / "whole", rank=rank, seed=1).run()
+
+
+class Interrupted(Exception):
+    pass
+
+
+def _interrupt(epoch: object) -> None:
+    raise Interrupted
+
+
+def test_a_loss_that_is_no_number_stops_the_tuning(base: str, tmp_path: Path) -> None:
+    made = tuning(base, tmp_path)
+    with torch.no_grad():
+        made._head.bias.fill_(float("nan"))
+    with pytest.raises(ModelError, match="loss of the encoder became nan in epoch 1") as error:
+        made.run()
+    assert "--learning-rate" in error.value.hint
+    assert not (tmp_path / "tuning.json").exists()
+
+
+def test_another_base_under_the_same_address_is_not_continued(tmp_path: Path) -> None:
+    address = f"embed:{tiny_models.save_encoder(tmp_path / 'base')}"
+    with pytest.raises(Interrupted):
+        tuning(address, tmp_path / "parts").run(_interrupt)
+    tuning(address, tmp_path / "whole").run()
+    tiny_models.save_encoder(tmp_path / "base", seed=5)
+    with pytest.raises(RunError, match="another training"):
+        tuning(address, tmp_path / "parts").run()
+    with pytest.raises(RunError, match="another tuning"):
+        tuning(address, tmp_path / "whole").run()
+
+
+def test_damaged_files_of_a_tuning_are_named(base: str, tmp_path: Path) -> None:
+    with pytest.raises(Interrupted):
+        tuning(base, tmp_path).run(_interrupt)
+    whole = (tmp_path / "checkpoint.pt").read_bytes()
+    (tmp_path / "checkpoint.pt").write_bytes(whole[:-500])
+    with pytest.raises(RunError, match="not a checkpoint"):
+        tuning(base, tmp_path).run()
+    (tmp_path / "checkpoint.pt").write_bytes(whole)
+    tuning(base, tmp_path).run()
+    record = (tmp_path / "tuning.json").read_text()
+    (tmp_path / "checkpoint.pt").write_bytes(whole)  # a crash between the record and the end
+    tuning(base, tmp_path).run()
+    assert not (tmp_path / "checkpoint.pt").exists(), "it would be taken for a part of the encoder"
+    for damage in (record[:40], "[]"):
+        (tmp_path / "tuning.json").write_text(damage)
+        with pytest.raises(RunError, match="not the record of a tuning"):
+            tuning(base, tmp_path).run()
+
+
+@pytest.mark.parametrize("damage", ["torn head", "torn axes", "fewer axes"])
+def test_a_damaged_head_is_named(damage: str, base: str, tmp_path: Path) -> None:
+    tuning(base, tmp_path, epochs=1).run()
+    head, axes = tmp_path / "stances.safetensors", tmp_path / "stances.json"
+    if damage == "torn head":
+        head.write_bytes(head.read_bytes()[:50])
+    elif damage == "torn axes":
+        axes.write_text(axes.read_text()[:20])
+    else:
+        axes.write_text(json.dumps({"tea": ["blue", "green"]}))
+    with pytest.raises(ModelError, match=r"cannot be read|and 1 axes") as error:
+        load_encoder(f"embed:{tmp_path}#stances", ModelOptions())
+    assert "prbench train encoder" in error.value.hint
 
 
 def test_of_a_text_in_pieces_some_piece_must_show_the_stance(base: str, tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 Whoever is not signed in sees nothing of the study; whoever is sees their own pairs, under codes that say nothing.
 """
 
+import logging
+import sqlite3
 from collections.abc import Collection
 
 from starlette.applications import Starlette
@@ -18,6 +20,8 @@ from prbench.annotate.guard import Guard, Unreadable, read_form
 from prbench.annotate.store import Store
 from prbench.annotate.study import read_study
 from prbench.annotate.visit import Handler, Refused, Visit
+
+_log = logging.getLogger("uvicorn.error")
 
 
 def make_app(store: Store, hosts: Collection[str], *, secure: bool = False) -> Starlette:
@@ -50,7 +54,12 @@ def make_app(store: Store, hosts: Collection[str], *, secure: bool = False) -> S
         route("/done", judging.show_done),
         route("/static/{name}", _static),
     ]
-    handlers = {Refused: _refused, Unreadable: _unreadable, HTTPException: _no_page}
+    handlers = {
+        Refused: _refused,
+        Unreadable: _unreadable,
+        HTTPException: _no_page,
+        sqlite3.OperationalError: _not_now,
+    }
     return Starlette(routes=routes, exception_handlers=handlers, middleware=[Middleware(Guard, hosts=hosts)])
 
 
@@ -68,6 +77,13 @@ def _refused(request: Request, error: Exception) -> Response:
 
 def _unreadable(request: Request, error: Exception) -> Response:
     return Refused(413, "This form cannot be read", "It is too long or damaged. Nothing was saved.").response()
+
+
+def _not_now(request: Request, error: Exception) -> Response:
+    """The file is locked for too long, or the disk is full: people are told that nothing was kept, and lose no form."""
+    _log.error("the study's file does not answer: %s", error)
+    text = "The study's file cannot be used at the moment. Nothing was saved: please go back and send it again."
+    return Refused(503, "Please try again", text).response()
 
 
 def _no_page(request: Request, error: Exception) -> Response:

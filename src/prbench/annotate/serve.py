@@ -56,13 +56,14 @@ def listen(host: str = LOOPBACK, port: int = 0, url: str | None = None) -> Place
             f"cannot listen on {host}, port {port}: {error.strerror or error}", hint="choose another --port or --host"
         ) from error
     port = listener.getsockname()[1]
-    names = {f"{name}:{port}" for name in (LOOPBACK, "localhost", _bracketed(host))}
-    url = (url or f"http://{_bracketed(host)}:{port}").rstrip("/")
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.netloc or parts.path or parts.query or parts.fragment:
+    own = [f"http://{_bracketed(name)}:{port}" for name in (LOOPBACK, "localhost", host)]
+    url = (url or own[-1]).rstrip("/")
+    try:
+        return Place(listener, url, frozenset(map(_host_header, [*own, url])))
+    except ValueError as error:
         listener.close()
-        raise ConfigError(f"--url {url!r} is no address to send people to", hint="for example https://study.example")
-    return Place(listener, url, frozenset({*names, parts.netloc}))
+        hint = "for example https://study.example"
+        raise ConfigError(f"--url {url!r} is no address to send people to", hint=hint) from error
 
 
 def is_loopback(host: str) -> bool:
@@ -104,6 +105,23 @@ def links(place: Place, invitations: Sequence[Invitation]) -> list[str]:
     """One line for each person: name and link."""
     width = max((len(invitation.name) for invitation in invitations), default=0)
     return [f"  {invitation.name:<{width}}  {place.link(invitation)}" for invitation in invitations]
+
+
+def _host_header(url: str) -> str:
+    """What a browser says that it asks for: in lower case, without the port that goes without saying.
+
+    Example:
+        >>> _host_header("http://Study.Example:80"), _host_header("https://study.example:80")
+        ('study.example', 'study.example:80')
+    """
+    parts = urlsplit(url)
+    usual = {"http": 80, "https": 443}
+    if parts.scheme not in usual or not parts.hostname or "@" in parts.netloc:
+        raise ValueError(url)
+    if parts.path or parts.query or parts.fragment:
+        raise ValueError(url)
+    name = _bracketed(parts.hostname)
+    return name if parts.port in (None, usual[parts.scheme]) else f"{name}:{parts.port}"
 
 
 def _bracketed(host: str) -> str:

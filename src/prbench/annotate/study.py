@@ -74,8 +74,11 @@ def open_study(path: Path, suite: Suite, options: StudyOptions) -> Opened:
     study, shown = _plan(suite, options)
     if path.exists():
         store = Store.existing(path)
-        _refuse_other(read_study(store), study, path)
-        return Opened(store, read_study(store), ())
+        there = read_study(store)
+        _refuse_other(there, study, path)
+        _refuse_others(store, options.names)
+        return Opened(store, there, ())
+    _refuse_left_log(path)
     unfinished = path.with_name(f"{path.name}.part")
     unfinished.unlink(missing_ok=True)
     store = Store.create(unfinished)
@@ -183,6 +186,29 @@ def _refuse_other(there: Study, asked: Study, path: Path) -> None:
         raise ConfigError(
             f"{str(path)!r} holds another study: {'; '.join(differ)}",
             hint="give this study a file of its own with --db, or repeat the command that made that one",
+        )
+
+
+def _refuse_others(store: Store, names: Sequence[str]) -> None:
+    """Links of people who are not in the study would never be printed; of who deleted their data no name is left."""
+    with store.reading() as connection:
+        rows = connection.execute("SELECT name, deleted_at FROM annotator ORDER BY id").fetchall()
+    there = [None if row["deleted_at"] else row["name"] for row in rows]
+    if len(there) != len(names) or any(name not in (None, asked) for name, asked in zip(there, names, strict=True)):
+        known = ", ".join(name or "(deleted)" for name in there)
+        raise ConfigError(
+            f"{str(store.path)!r} holds a study with other annotators: {known}",
+            hint="repeat the --names or --annotators that made it, or give this study a file of its own with --db",
+        )
+
+
+def _refuse_left_log(path: Path) -> None:
+    """SQLite would play the log of a removed file back into the new one, over its people and their links."""
+    log = path.with_name(f"{path.name}-wal")
+    if log.exists():
+        raise ConfigError(
+            f"{str(log)!r} belongs to a study whose file is not there",
+            hint=f"bring {path.name} back to continue that study, or remove {log.name} to make a new one",
         )
 
 

@@ -31,6 +31,9 @@ def ppo(
     ] = None,
     policy: Annotated[str, typer.Option(help="Who is trained.")] = "lm:smollm2",
     judge: Annotated[str | None, typer.Option(help="Who says what the answers are worth; none: only train.")] = None,
+    train_only: Annotated[
+        bool, typer.Option("--train-only", help="Stop before judging; the judge only chooses items it can grade.")
+    ] = False,
     engine: Annotated[Engine, typer.Option(help="verl: write what a cluster of GPUs needs.")] = Engine.local,
     algorithm: Annotated[AlgorithmName, typer.Option(help="grpo: with TRL.")] = AlgorithmName.ppo,
     suite: Annotated[str, typer.Option(help="Whose users and questions.")] = "mirror",
@@ -105,7 +108,7 @@ def ppo(
         return
     from prbench.studies.ppo.recipe import ppo_study
 
-    _show(ppo_study(settings, models, out), out, format)
+    _show(ppo_study(settings, models, out, train_only=train_only), out, format)
 
 
 def _show(found: dict[str, Any] | None, out: Path, format: Format) -> None:

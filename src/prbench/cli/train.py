@@ -11,6 +11,15 @@ if TYPE_CHECKING:
     from prbench.train.loop import Epoch
     from prbench.train.planner import Look
 
+_TAKEN = {
+    "encoder": frozenset({"epochs", "batch", "learning_rate"}),
+    "planner": frozenset({"steps", "batch", "learning_rate"}),
+    "cross": frozenset(
+        {"epochs", "batch", "learning_rate", "weight_decay", "patience", "post_window", "pairs_per_epoch"}
+    ),
+}
+"""Options of the trainings that are not a method over vectors; those take all but the ones of these alone."""
+
 
 def train(
     method: Annotated[str, typer.Argument(help="bt, user-bt, vpl, pal, lore, gpo, stances, cross; encoder; planner.")],
@@ -38,14 +47,23 @@ def train(
     """Train a personalized reward model; evaluate it with `prbench run --model personal:DIR`."""
     from prbench.train import train as run
 
+    given: dict[str, Any] = {
+        "epochs": epochs,
+        "batch": batch,
+        "learning_rate": learning_rate,
+        "weight_decay": weight_decay,
+        "patience": patience,
+        "shots": shots,
+        "post_window": post_window,
+        "answer_window": answer_window,
+    }
+    _refuse(
+        method, given | {"aspects": aspects or None, "also": also, "steps": steps, "pairs_per_epoch": pairs_per_epoch}
+    )
     if method == "encoder":
-        _tune(
-            {"base": encoder, "epochs": epochs, "batch": batch, "learning_rate": learning_rate, "seed": seed},
-            out,
-            suite=suite,
-            split=split,
-            validation=validation,
-        )
+        own = {"base": encoder, "epochs": epochs, "batch": batch, "learning_rate": learning_rate, "seed": seed}
+        own |= dict(map(_setting, setting or []))
+        _tune(own, out, suite=suite, split=split, validation=validation)
         return
     if method == "planner":
         own = {"policy": policy, "steps": steps, "batch": batch, "learning_rate": learning_rate, "seed": seed}
@@ -58,16 +76,6 @@ def train(
         own |= {"pairs_per_epoch": pairs_per_epoch, **dict(map(_setting, setting or []))}
         _say(_cross(own, out, suite=suite, split=split, validation=validation), out)
         return
-    given: dict[str, Any] = {
-        "epochs": epochs,
-        "batch": batch,
-        "learning_rate": learning_rate,
-        "weight_decay": weight_decay,
-        "patience": patience,
-        "shots": shots,
-        "post_window": post_window,
-        "answer_window": answer_window,
-    }
     options = {name: value for name, value in given.items() if value is not None}
     options |= {"method": method, "encoder": encoder, "aspects": aspects, "also": also, "seed": seed}
     record = run(
@@ -79,6 +87,19 @@ def train(
         listener=_tell,
     )
     _say(record, out)
+
+
+def _refuse(method: str, given: dict[str, Any]) -> None:
+    """An option that a method would not look at is a mistake, not a wish that goes unheard."""
+    from prbench.errors import ConfigError
+
+    taken = _TAKEN.get(method, frozenset(given) - {"steps", "pairs_per_epoch"})
+    for name, value in given.items():
+        if value is not None and name not in taken:
+            raise ConfigError(
+                f"--{name.replace('_', '-')} means nothing to {method}",
+                hint="leave it out; what a method takes itself is given as --setting NAME=VALUE",
+            )
 
 
 def _say(record: "PersonalRecord", out: Path) -> None:
@@ -101,7 +122,7 @@ def _tune(given: dict[str, Any], out: Path, **place: Any) -> None:
     from prbench.train.encoder import TuneOptions
     from prbench.train.tune import tune
 
-    options = TuneOptions.model_validate({name: value for name, value in given.items() if value is not None})
+    options = _checked(TuneOptions, {name: value for name, value in given.items() if value is not None})
     tuning = tune(options, out, listener=_tell_tuning, **place)
     last = tuning.history[-1].accuracy if tuning.history else None
     told = "" if last is None else f"; tells {100 * last:.1f} % of the held-out answers' stances"

@@ -28,6 +28,7 @@ from prbench.models.personal.method import bradley_terry
 from prbench.train.epochs import Listener, Loop, Measured
 from prbench.train.leaks import check_splits
 from prbench.train.train import of_split
+from prbench.train.tune import tuned_on
 from prbench.types import Frozen, Message, Pair, Prompt
 
 _LOOK_TOKENS = 8192
@@ -170,6 +171,7 @@ def train_cross(
     check_splits(pairs, everything, validation)
     training = CrossTraining(options, pairs, held, out)
     training.run(listener)
+    tuned = tuned_on(options.base)
     facts = artifact.TrainingFacts(
         suite=suite,
         fingerprint=everything.record.fingerprint,
@@ -177,6 +179,8 @@ def train_cross(
         pairs=len(pairs),
         users=len({pair.user for pair in pairs}),
         questions=len({pair.question for pair in pairs}),
+        aspects=tuned.aspects,
+        extra_texts=tuned.extra_texts,
         seed=options.seed,
         steps=training.steps,
         validation={

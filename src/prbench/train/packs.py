@@ -9,7 +9,7 @@ as they are.
 
 import random
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -21,7 +21,6 @@ _IGNORED = -100
 class Example(NamedTuple):
     """A prompt with the text that should follow it, as tokens."""
 
-    user: str
     ids: tuple[int, ...]
     target: int
     """Where the text starts; the loss is taken from here on, and only here."""
@@ -52,7 +51,7 @@ def pack(examples: Sequence[Example]) -> Pack:
     """Find what examples share; at least the last token before each text stays with its example.
 
     Example:
-        >>> pack([Example("ann", (1, 2, 3, 4), 3), Example("ann", (1, 2, 5, 6, 7), 4)])
+        >>> pack([Example((1, 2, 3, 4), 3), Example((1, 2, 5, 6, 7), 4)])
         Pack(prefix=(1, 2), rests=((3, 4), (5, 6, 7)), targets=(1, 1))
     """
     shared = min(example.target for example in examples) - 1
@@ -66,20 +65,25 @@ def pack(examples: Sequence[Example]) -> Pack:
     )
 
 
-def packs(examples: Sequence[Example], size: int, seed: str | None = None) -> Iterator[Pack]:
-    """All examples once, those of a user together, at most `size` in a pack; with a seed in a random order."""
+def groups(owners: Sequence[str], size: int, seed: str | None = None) -> list[list[int]]:
+    """Positions of all examples once, those of one owner together, at most `size`; with a seed in a random order.
+
+    Example:
+        >>> groups(["ann", "bob", "ann", "ann"], size=2)
+        [[0, 2], [3], [1]]
+    """
     draw = random.Random(seed) if seed is not None else None  # noqa: S311 (a reproducible shuffle)
-    by_user: dict[str, list[Example]] = defaultdict(list)
-    for example in examples:
-        by_user[example.user].append(example)
-    groups = []
-    for mine in by_user.values():
+    by_owner: dict[str, list[int]] = defaultdict(list)
+    for place, owner in enumerate(owners):
+        by_owner[owner].append(place)
+    found = []
+    for mine in by_owner.values():
         if draw is not None:
             draw.shuffle(mine)
-        groups += [mine[start : start + size] for start in range(0, len(mine), size)]
+        found += [mine[start : start + size] for start in range(0, len(mine), size)]
     if draw is not None:
-        draw.shuffle(groups)
-    yield from map(pack, groups)
+        draw.shuffle(found)
+    return found
 
 
 def target_losses(model: Any, pack: Pack, *, through: bool = True) -> Losses:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import count, islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import torch
 from pydantic import Field
@@ -21,7 +21,7 @@ from prbench.models._adapter import require_peft
 from prbench.models._checkpoint import quiet
 from prbench.models._lm_model import LanguageModel
 from prbench.train import checkpoint
-from prbench.train.packs import Example, Pack, packs, target_losses
+from prbench.train.packs import Example, Pack, groups, pack, target_losses
 from prbench.types import Frozen
 
 
@@ -66,6 +66,24 @@ class Look(NamedTuple):
 Listener = Callable[[Look], None]
 
 
+class Lesson(Protocol):
+    """What is asked of a planner and what it should say; tokens are made when they are needed."""
+
+    @property
+    def user(self) -> str:
+        """Whose question it is."""
+        ...
+
+    @property
+    def identity(self) -> str:
+        """A hash over what is asked and what should be said."""
+        ...
+
+    def example(self) -> Example:
+        """Both as tokens."""
+        ...
+
+
 class PlannerTraining:
     """One training of a planner.
 
@@ -81,8 +99,8 @@ class PlannerTraining:
         self,
         options: PlannerOptions,
         model: LanguageModel,
-        train: Sequence[Example],
-        validation: Sequence[Example],
+        train: Sequence[Lesson],
+        validation: Sequence[Lesson],
         folder: Path,
     ) -> None:
         self.options = options
@@ -103,8 +121,8 @@ class PlannerTraining:
     @cached_property
     def identity(self) -> str:
         """What this training is: another one is not continued."""
-        examples = [[list(example) for example in part] for part in (self._train, self._held)]
-        return digest([self.options.model_dump(mode="json"), self._base_revision, examples])
+        lessons = [[lesson.identity for lesson in part] for part in (self._train, self._held)]
+        return digest([self.options.model_dump(mode="json"), self._base_revision, lessons])
 
     @property
     def best(self) -> Look:
@@ -128,14 +146,15 @@ class PlannerTraining:
         """Train until the next look; returns the mean loss of its steps."""
         torch.set_rng_state(self._random)
         until = min(self.step + self.options.look_every, self.options.steps)
-        losses = [self._one_step(one) for one in islice(self._order(), self.step, until)]
+        losses = [self._one_step(_packed(self._train, group)) for group in islice(self._order(), self.step, until)]
         self._random = torch.get_rng_state()
         return sum(losses) / len(losses)
 
-    def _order(self) -> Iterator[Pack]:
-        """The packs of all steps, epoch after epoch; the same from the start each time it is asked for."""
+    def _order(self) -> Iterator[list[int]]:
+        """The lessons of all steps, epoch after epoch; the same from the start each time it is asked for."""
         for epoch in count():
-            yield from packs(self._train, self.options.batch, seed=f"{self.options.seed}:{epoch}")
+            users = [lesson.user for lesson in self._train]
+            yield from groups(users, self.options.batch, seed=f"{self.options.seed}:{epoch}")
 
     def _one_step(self, one: Pack) -> float:
         self.adapted.train()
@@ -172,8 +191,8 @@ class PlannerTraining:
         self.adapted.eval()
         total, tokens = 0.0, 0
         with torch.inference_mode(), self._arithmetic():
-            for one in packs(self._held, self.options.batch):
-                losses = target_losses(self.adapted, one)
+            for group in groups([lesson.user for lesson in self._held], self.options.batch):
+                losses = target_losses(self.adapted, _packed(self._held, group))
                 total, tokens = total + float(losses.total), tokens + losses.tokens
         return total / tokens
 
@@ -206,6 +225,10 @@ class PlannerTraining:
         self._random, self._best = kept["random"], dict(kept["best"])
         self.step, self.tokens = kept["step"], kept["tokens"]
         self.looks = [Look(*look) for look in kept["looks"]]
+
+
+def _packed(lessons: Sequence[Lesson], places: Iterable[int]) -> Pack:
+    return pack([lessons[place].example() for place in places])
 
 
 def _adapted(model: LanguageModel, options: PlannerOptions) -> Any:

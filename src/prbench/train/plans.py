@@ -3,8 +3,9 @@
 import json
 import shutil
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from prbench.config import ModelOptions, digest
 from prbench.contexts import Unfit
@@ -22,6 +23,8 @@ from prbench.train.train import of_split
 from prbench.types import Frozen, Message, Pair, Prompt
 
 RECORD = "planner.json"
+_FRAME_BYTES = 1200
+"""More than all that the prompt and a chat template say around question and posts."""
 
 
 class PlannerRecord(Frozen):
@@ -71,10 +74,9 @@ def train_planner(
     check_splits(pairs, everything, validation)
     check_aspects(pairs, everything, validation)
     model = _open(options)
-    taught, tested = (Lessons(part, model) for part in (pairs, held))
-    training = PlannerTraining(
-        options, model, taught.examples, _mixed(tested.examples, options.seed, options.batch), out
-    )
+    lessons, tests = (Lessons.of(part, model) for part in (pairs, held))
+    looked_at = _mixed(tests.taught, options.seed, options.batch)
+    training = PlannerTraining(options, model, lessons.taught, looked_at, out)
     training.run(listener)
     record = PlannerRecord(
         identity=training.identity,
@@ -83,12 +85,12 @@ def train_planner(
         suite=suite,
         fingerprint=everything.record.fingerprint,
         split=split,
-        examples=len(taught.examples),
+        examples=len(lessons.taught),
         users=len({pair.user for pair in pairs}),
         questions=len({pair.question for pair in pairs}),
-        aspects=len({aspect for need in taught.needs for aspect in need.aspects}),
-        left_out=taught.left_out,
-        validation_examples=min(len(tested.examples), options.look),
+        aspects=len({aspect for lesson in lessons.taught for aspect in lesson.need.aspects}),
+        left_out=lessons.left_out,
+        validation_examples=min(len(tests.taught), options.look),
         tokens=training.tokens,
         looks=tuple(training.looks),
         best=training.best,
@@ -97,30 +99,63 @@ def train_planner(
     return record
 
 
-class Lessons:
-    """The examples of some pairs: what the planner is asked, and what it should say."""
+class PlanLesson:
+    """One question: what the planner is asked, and the aspects that it should say."""
 
-    def __init__(self, pairs: Sequence[Pair], model: LanguageModel) -> None:
-        self.needs: list[Need] = [need for need in needs_of(pairs) if need.aspects and need.pair.profile]
-        if not self.needs:
+    def __init__(self, need: Need, planner: Planner, model: LanguageModel) -> None:
+        self.need = need
+        self._planner, self._model = planner, model
+
+    @property
+    def user(self) -> str:
+        """Whose question it is."""
+        return self.need.pair.user
+
+    @property
+    def identity(self) -> str:
+        """Question, posts and aspects as one hash."""
+        return digest([self.need.id, self.user, self.need.aspects])
+
+    @cached_property
+    def fits(self) -> bool:
+        """Whether question and at least one post fit the window; where few bytes make few tokens, without counting."""
+        pair, window = self.need.pair, self._planner.window
+        sizes = [len(post.text.encode()) for post in pair.profile]
+        if window is None or len(pair.question.encode()) + min(sizes) + _FRAME_BYTES <= window:
+            return True
+        return not isinstance(self._planner.prompt(pair), Unfit)
+
+    def example(self) -> Example:
+        """Prompt and titles as tokens; the text ends with the token that ends a reply."""
+        prompt = self._planner.prompt(self.need.pair)
+        if isinstance(prompt, Unfit):
+            raise DataError(f"pair {self.need.pair.id!r}: {prompt.reason}", hint="raise --setting window=TOKENS")
+        answer = Message("assistant", "\n".join(f"- {aspect}" for aspect in self.need.aspects))
+        encoding = self._model.encoder.encode_answer(Prompt((*prompt.messages, answer)))
+        end = self._model.checkpoint.tokenizer.eos_token_id
+        return Example(closed(encoding.ids, self._model.closing_tokens, end), encoding.answer_start)
+
+
+class Lessons(NamedTuple):
+    """What can be learned from some pairs."""
+
+    taught: list[PlanLesson]
+    left_out: int
+
+    @classmethod
+    def of(cls, pairs: Sequence[Pair], model: LanguageModel) -> "Lessons":
+        """One lesson for each question of each user; those that do not fit the window are left out and counted."""
+        planner = Planner(LanguageModelGenerator(model))
+        needs = [need for need in needs_of(pairs) if need.aspects and need.pair.profile]
+        if not needs:
             raise DataError(
                 "no pair of the split has both posts and rubric aspects: there is nothing to plan from or to learn",
                 hint="a planner is trained on a suite with profiles and rubrics, as mirror, prb or one of your own",
             )
-        self._model = model
-        planner = Planner(LanguageModelGenerator(model))
-        prompts = [(need, planner.prompt(need.pair)) for need in self.needs]
-        self.examples = [self._example(need, prompt) for need, prompt in prompts if not isinstance(prompt, Unfit)]
-        self.left_out = len(self.needs) - len(self.examples)
-        if not self.examples:
+        taught = [lesson for need in needs if (lesson := PlanLesson(need, planner, model)).fits]
+        if not taught:
             raise DataError("not one prompt fits the window", hint="raise --setting window=TOKENS")
-
-    def _example(self, need: Need, prompt: Prompt) -> Example:
-        answer = Message("assistant", "\n".join(f"- {aspect}" for aspect in need.aspects))
-        encoding = self._model.encoder.encode_answer(Prompt((*prompt.messages, answer)))
-        tokenizer = self._model.checkpoint.tokenizer
-        ids = closed(encoding.ids, self._model.closing_tokens, tokenizer.eos_token_id)
-        return Example(need.pair.user, ids, encoding.answer_start)
+        return cls(taught, len(needs) - len(taught))
 
 
 def check_aspects(train: Sequence[Pair], everything: Iterable[Pair], validation: str) -> None:
@@ -165,10 +200,10 @@ def _open(options: PlannerOptions) -> LanguageModel:
     return LanguageModel(open_named(name, options.policy), ModelOptions(window=options.window))
 
 
-def _mixed(examples: Sequence[Example], seed: int, size: int) -> list[Example]:
-    """Examples in a fixed random order that takes users in turn, so many of each at a time: the first few packs."""
-    by_user: dict[str, list[Example]] = {}
-    for example in sorted(examples, key=lambda example: digest([seed, list(example.ids)])):
-        by_user.setdefault(example.user, []).append(example)
+def _mixed(lessons: Sequence[PlanLesson], seed: int, size: int) -> list[PlanLesson]:
+    """Lessons in a fixed random order that takes users in turn, so many of each at a time: the first few packs."""
+    by_user: dict[str, list[PlanLesson]] = {}
+    for lesson in sorted(lessons, key=lambda lesson: digest([seed, lesson.identity])):
+        by_user.setdefault(lesson.user, []).append(lesson)
     longest = max(map(len, by_user.values()))
     return [one for start in range(0, longest, size) for mine in by_user.values() for one in mine[start : start + size]]

@@ -10,6 +10,7 @@ from prbench.config import ModelOptions
 from prbench.data import load_pairs
 from prbench.data.passages import load_passages
 from prbench.errors import ModelError
+from prbench.models.personal.shipped import TUNING
 from prbench.train.leaks import check_splits
 from prbench.train.stances import Axes, answer_stances, labelled
 from prbench.train.train import of_split

@@ -1,5 +1,8 @@
 """Each gate that needs no model, at its line: one step on either side, both answers, both directions."""
 
+import re
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +11,7 @@ from gate_world import Scribe
 from prbench.build.draft import Draft
 from prbench.build.gates import LengthRatio, NearDuplicates, ProfileLeakage, RubricCopying, SameLanguage, run_gates
 from prbench.build.gates.details import details
-from prbench.texts import words
+from prbench.texts import Shingles, near_duplicates, words
 from prbench.types import Aspect, Post
 
 ANSWERS = {"chosen": "Warm the pot before you pour.", "rejected": "Let someone else make it."}
@@ -30,7 +33,15 @@ def count(n, start=0):
 class TestLengthRatio:
     @pytest.mark.parametrize(
         ("longer", "shorter", "most", "passes"),
-        [(15, 10, 1.5, True), (16, 10, 1.5, False), (10, 10, 1.0, True), (11, 10, 1.0, False), (12, 10, 1.2, True)],
+        [
+            (15, 10, 1.5, True),
+            (16, 10, 1.5, False),
+            (10, 10, 1.0, True),
+            (11, 10, 1.0, False),
+            (12, 10, 1.2, True),
+            (57, 50, 1.14, True),  # 1.14 × 50 is a little less than 57 in floats
+            (58, 50, 1.14, False),
+        ],
     )
     def test_line(self, longer, shorter, most, passes):
         draft = a_draft(chosen=count(longer), rejected=count(shorter, 100))
@@ -166,6 +177,29 @@ class TestProfileLeakage:
         called = self.draft("Dial 0305551234 at once.", profile=profile)
         assert "030 555 12 34" in ProfileLeakage().check([called])["d"]
 
+    def test_accents_and_vowel_signs_neither_hide_a_copy_nor_make_one(self):
+        composed = "Né à Orléans, j'élève des ânes près du café fermé."
+        taken = unicodedata.normalize("NFD", composed)
+        copied = self.draft(taken, profile=[Post(id="p", text=composed)])
+        assert "words of post" in ProfileLeakage(8).check([copied])["d"]
+        hindi = "मुझे हिन्दी में लिखना बहुत अच्छा लगता है"
+        few = "आप हिन्दी में लिखना सीखें और रोज़ पढ़ें"  # three words of the post, in eight pieces for \w
+        assert ProfileLeakage(8).check([self.draft(few, profile=[Post(id="p", text=hindi)])]) == {}
+        assert ProfileLeakage(8).check([self.draft(hindi, profile=[Post(id="p", text=hindi)])]) != {}
+
+    def test_numbers_and_addresses_are_told_apart(self):
+        profile = [Post(id="p", text="My dog Rex. Call 030 555 12 34, or see www.rex.example/0305551234.")]
+        assert ProfileLeakage().check([self.draft("Prexy tales, 030 555 12 35.", profile=profile)]) == {}
+        assert "'030 555 12 34'" in ProfileLeakage().check([self.draft("On 030/555-1234 so.", profile=profile)])["d"]
+        assert "'Rex'" in ProfileLeakage().check([self.draft("Ask Rex.", profile=profile)])["d"]
+
+    def test_thousands_of_details_are_not_searched_one_pattern_at_a_time(self, monkeypatch):
+        compiled = []
+        monkeypatch.setattr(re, "escape", lambda text: compiled.append(text) or text)
+        profile = [Post(id=f"p{n}", text=f"Write to me{n}@example.org.") for n in range(3000)]
+        assert ProfileLeakage().check([self.draft("Write to me7@example.com.", profile=profile)]) == {}
+        assert compiled == []
+
 
 class TestNearDuplicates:
     def similar(self, shared, own):
@@ -187,6 +221,12 @@ class TestNearDuplicates:
         refused = NearDuplicates(0.5).check([later, first])
         assert (refused == {}) is passes
         assert passes or refused == {"2": "rejected is nearly the chosen answer of '1': similarity 0.50 ≥ 0.50"}
+
+    def test_a_threshold_that_floats_miss_finds_a_text_inside_another(self):
+        inside, around = count(11, 50), f"{count(43)} {count(11, 50)}"  # 7 of 50 5-grams: 0.14 × 50 > 7 in floats
+        frequent = [f"{count(11, 50)} {count(80, 1000 * n)}" for n in range(1, 4)]  # makes the shared ones less rare
+        found = near_duplicates([inside, around, *frequent], 0.14, Shingles())
+        assert [(near.first, near.second, near.similarity) for near in found] == [(0, 1, 0.14)]
 
     def test_equal_answers_without_words(self):
         assert "similarity 1.00" in NearDuplicates().check([a_draft(chosen="👍", rejected="👍")])["d"]
@@ -232,6 +272,11 @@ class TestSameLanguage:
     def test_line(self, question, chosen, rejected, reason):
         found = SameLanguage(0.25).check([a_draft(question=question, chosen=chosen, rejected=rejected)])
         assert found == ({"d": reason} if reason else {})
+
+    def test_a_share_on_the_line_passes_whatever_the_rounding(self, monkeypatch):
+        monkeypatch.setattr("prbench.build.gates.language.language_shares", lambda text: {"en": 0.7, "de": 0.3})
+        assert SameLanguage(0.3).check([a_draft()]) == {}  # 1 − 0.7 > 0.3 in floats
+        assert SameLanguage(0.29).check([a_draft()]) != {}
 
     def test_rejected_is_looked_at_like_chosen(self):
         draft = a_draft(chosen=self.ENGLISH, rejected=f"{self.ENGLISH} {self.GERMAN}")

@@ -145,6 +145,14 @@ class TestEqualQuality:
         found = EqualQuality(FixedRater(), 2.0).check([a_draft(chosen=chosen, rejected=rejected)])
         assert found == ({"d": f"chosen and rejected differ by more than 2: {reason}"} if reason else {})
 
+    def test_decimals_on_the_line_pass_whatever_the_rounding(self):
+        class Decimal(BlindRater):
+            def _reply(self, answer):
+                return Outcome(status="ok", raw=f"Factuality: {answer[0]}.3\nRelevance: 5\nHelpfulness: 5")
+
+        assert EqualQuality(Decimal(), 2.0).check([a_draft(chosen="8", rejected="6")]) == {}  # 8.3 − 6.3 > 2 in floats
+        assert EqualQuality(Decimal(), 2.0).check([a_draft(chosen="8", rejected="5")]) != {}
+
     def test_off_the_scale_is_unmeasured(self):
         found = EqualQuality(FixedRater()).check([a_draft(chosen="8 8 8", rejected="8 8 11")])
         assert found == {"d": "unmeasured: rejected: helpfulness: the rating 11 is not between 1 and 10"}

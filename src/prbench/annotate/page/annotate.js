@@ -30,6 +30,8 @@
 
   // Whether the key was ours. Arrows move between lines only from a line: elsewhere they scroll the page.
   function press(event) {
+    // A key that is held down would rate every line below, or leaf back to the first pair.
+    if (event.repeat && /^([0-9u]|Enter)$/.test(event.key)) return true;
     if (/^[0-9]$/.test(event.key)) return rows.length > 0 && mark(current(), event.key);
     const steps = { ArrowUp: -1, ArrowDown: 1 }[event.key];
     if (steps && focused()) {

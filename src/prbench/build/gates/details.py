@@ -69,7 +69,8 @@ def _is_round(number: str) -> bool:
 
 
 def _stands_in(detail: str, text: str) -> bool:
-    digits = re.sub(r"\D", "", detail)
-    if len(digits) >= 7 and not re.search(r"[^\W\d_]", detail):  # the same number may be grouped in another way
+    if _NUMBER.fullmatch(detail):  # the same number may be grouped in another way
+        digits = re.sub(r"\D", "", detail)
         return any(digits in re.sub(r"\D", "", number) for number in _NUMBER.findall(text))
-    return re.search(rf"(?<!\w){re.escape(detail)}(?!\w)", text) is not None
+    # A user may have thousands of details, and a pattern is compiled for each: most are not there at all.
+    return detail in text and re.search(rf"(?<!\w){re.escape(detail)}(?!\w)", text) is not None

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from prbench.build.draft import Draft
 from prbench.build.gates.gate import by_couple, couple
-from prbench.texts import Shingles, near_duplicates
+from prbench.texts import Shingles, near_duplicates, similarity
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,11 @@ class NearDuplicates:
 
     def _within(self, drafts: Sequence[Draft], shingles: Shingles) -> Iterator[tuple[str, str]]:
         for draft in drafts:
-            found = near_duplicates([draft.chosen, draft.rejected], self.least, shingles)
-            if found or draft.chosen == draft.rejected:  # a text without words is like no other but itself
-                similarity = found[0].similarity if found else 1.0
-                yield draft.id, f"chosen is nearly rejected: similarity {similarity:.2f} ≥ {self.least:.2f}"
+            # A text without words is like no other but itself.
+            same = draft.chosen == draft.rejected
+            alike = 1.0 if same else similarity(draft.chosen, draft.rejected, shingles)
+            if alike >= self.least:
+                yield draft.id, f"chosen is nearly rejected: similarity {alike:.2f} ≥ {self.least:.2f}"
 
     def _between(self, drafts: Sequence[Draft], shingles: Shingles) -> dict[str, str]:
         """Couples in the order of their ids; each must differ from all that are kept before it."""
@@ -58,10 +59,10 @@ class NearDuplicates:
             close.setdefault(later.couple, []).append((earlier, later, near.similarity))
         reasons: dict[int, str] = {}
         for number in sorted(close):
-            for earlier, later, similarity in close[number]:
+            for earlier, later, alike in close[number]:
                 if earlier.couple not in reasons:
                     like = f"{later.side} is nearly the {earlier.side} answer of {couples[earlier.couple][0].id!r}"
-                    reasons[number] = f"{like}: similarity {similarity:.2f} ≥ {self.least:.2f}"
+                    reasons[number] = f"{like}: similarity {alike:.2f} ≥ {self.least:.2f}"
                     break
         return {couples[number][0].id: reason for number, reason in reasons.items()}
 

@@ -14,6 +14,8 @@ from prbench.errors import DataError
 from prbench.types import Frozen
 
 _UNMEASURED = "unmeasured: "
+ROUNDING = 1e-9
+"""Measured values are compared with thresholds that people type: 5/3 − 2/3 is 1, and 8.3 − 6.3 is 2."""
 
 
 class Gate(Protocol):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from prbench.build.draft import Draft
 from prbench.build.gates.detect import language_shares
-from prbench.build.gates.gate import unmeasured
+from prbench.build.gates.gate import ROUNDING, unmeasured
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class SameLanguage:
             if shares:
                 main[role] = next(iter(shares))
                 other = 1 - shares[main[role]]
-                if other > self.foreign:
+                if other > self.foreign + ROUNDING:
                     return f"{role} mixes {' and '.join(shares)}: {other:.0%} is not {main[role]} > {self.foreign:.0%}"
         if len(set(main.values())) > 1:
             return ", ".join(f"{role} {language}" for role, language in main.items()) + ": not one language"

@@ -65,12 +65,13 @@ class _OwnWords:
         self._run = run
         self._runs = runs
         self._index = self._runs.index(list(texts.values()), run)
-        self._details = {detail: place for place, text in texts.items() for detail in details(text)}
+        self._places = {detail: place for place, text in texts.items() for detail in details(text)}
+        self._details = sorted(self._places)
 
     def leak(self, answer: str, question: str) -> str:
         """What an answer took from the user, if anything."""
-        if detail := repeated(sorted(self._details), answer, question):
-            return f"repeats a personal detail of {self._details[detail]}: {detail!r}"
+        if detail := repeated(self._details, answer, question):
+            return f"repeats a personal detail of {self._places[detail]}: {detail!r}"
         least = min(self._runs.shingles.length(answer), self._run)
         if least < LEAST_ANSWER:
             return ""

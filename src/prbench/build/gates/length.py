@@ -40,6 +40,6 @@ class LengthRatio:
             counted = f"chosen has {chosen} words, rejected {rejected}"
             if not shorter:
                 reasons[draft.id] = f"{counted}: an answer without words"
-            elif longer > self.most * shorter:
+            elif longer / shorter > self.most:  # a quotient of whole numbers meets a typed decimal exactly
                 reasons[draft.id] = f"{counted}: ratio {longer / shorter:.2f} > {self.most:.2f}"
         return reasons

@@ -7,7 +7,7 @@ read is unmeasured.
 from collections.abc import Sequence
 
 from prbench.build.draft import Draft
-from prbench.build.gates.gate import unmeasured
+from prbench.build.gates.gate import ROUNDING, unmeasured
 from prbench.models import Generator
 from prbench.prompts import Template
 from prbench.prompts.quality import Quality, Unreadable, parse_quality
@@ -72,7 +72,7 @@ class EqualQuality:
         apart = [
             f"{dimension} {one:g} and {other:g}"
             for dimension, one, other in zip(Quality._fields, *ratings, strict=True)
-            if abs(one - other) > self.most
+            if abs(one - other) > self.most + ROUNDING
         ]
         return f"chosen and rejected differ by more than {self.most:g}: {', '.join(apart)}" if apart else ""
 

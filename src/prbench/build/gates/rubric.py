@@ -7,11 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from prbench.build.draft import Draft
-from prbench.build.gates.gate import unmeasured
+from prbench.build.gates.gate import ROUNDING, unmeasured
 from prbench.judge import Grade, Grading, RubricJudge
-
-_ROUNDING = 1e-9
-"""Means of whole grades are compared with thresholds that people type: 5/3 − 2/3 is 1."""
 
 
 class Unmeasured(str):
@@ -75,7 +72,7 @@ class RubricMargin:
         for name, margin in self.margins.of(drafts).items():
             if isinstance(margin, Unmeasured):
                 reasons[name] = unmeasured(margin)
-            elif margin < self.least - _ROUNDING:
+            elif margin < self.least - ROUNDING:
                 reasons[name] = f"rubric margin {margin:+.2f} < {self.least:.2f}"
         return reasons
 
@@ -116,7 +113,7 @@ def _disagreement(one: float | Unmeasured, other: float | Unmeasured) -> str:
 
 
 def _sign(margin: float) -> int:
-    return (margin > _ROUNDING) - (margin < -_ROUNDING)
+    return (margin > ROUNDING) - (margin < -ROUNDING)
 
 
 def _grading(draft: Draft, answer: str) -> Grading:

@@ -70,7 +70,7 @@ class PersonalRater:
     @property
     def adapts(self) -> bool:
         """Whether `fit_user` takes judgments: one reward for all does not."""
-        return self._method.reads_user
+        return bool(self._method.reads_user)
 
     def parameter_count(self) -> int:
         """Parameters of the method; the encoder's are not counted."""

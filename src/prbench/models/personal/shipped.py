@@ -34,6 +34,8 @@ def is_shipped(name: str) -> bool:
 def unpack(name: str, *, source: Path | None = None, target: Path | None = None) -> Path:
     """The model's folder in the cache, joined from what ships and its encoder on first use."""
     packed = source or _SHIPPED / name
+    if missing := [file for file in (*_PACKED, artifact.RECORD) if not (packed / file).is_file()]:
+        raise ModelError(f"personal:{name}: {str(packed / missing[0])!r} is missing", hint="install the package again")
     files = {file: (packed / file).read_bytes().hex() for file in (*_PACKED, artifact.RECORD)}
     folder = target or cache_folder() / "models" / f"personal-{name}-{digest(files)[:12]}"
     if (folder / artifact.RECORD).is_file():
@@ -42,7 +44,8 @@ def unpack(name: str, *, source: Path | None = None, target: Path | None = None)
     partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
         _join(packed, partial, f"personal:{name}")
-        if not folder.exists():
+        if not (folder / artifact.RECORD).is_file():
+            shutil.rmtree(folder, ignore_errors=True)  # somebody cleaned up by halves: it was whole when it came here
             partial.rename(folder)
     except OSError:
         if not (folder / artifact.RECORD).is_file():  # else another process was faster

@@ -16,6 +16,7 @@ from prbench.models.personal.features import Encoder, Vectors
 
 HEAD = "stances.safetensors"
 AXES = "stances.json"
+_TUNE = "tune an encoder with `prbench train encoder -o DIR`"
 
 
 class StanceEncoder:
@@ -28,21 +29,30 @@ class StanceEncoder:
     """
 
     def __init__(self, encoder: Encoder, folder: Path, *, vectors: bool = False) -> None:
+        from safetensors import SafetensorError
         from safetensors.numpy import load_file
 
         if not (folder / HEAD).is_file():
             raise ModelError(
                 f"embed:{folder}#stances: the folder has no {HEAD}",
-                hint="tune an encoder with `prbench train encoder -o DIR`",
+                hint=_TUNE,
             )
         self._encoder = encoder
         self._vectors = vectors
-        head = load_file(folder / HEAD)
-        self._weight, self._bias = head["weight"], head["bias"]
-        self.poles: dict[str, tuple[str, str]] = {
-            axis: (one, two) for axis, (one, two) in json.loads((folder / AXES).read_text(encoding="utf-8")).items()
-        }
-        """The two poles of each axis, in the order of the values."""
+        try:
+            head = load_file(folder / HEAD)
+            self._weight, self._bias = head["weight"], head["bias"]
+            named = json.loads((folder / AXES).read_text(encoding="utf-8"))
+            self.poles: dict[str, tuple[str, str]] = {axis: (one, two) for axis, (one, two) in named.items()}
+            """The two poles of each axis, in the order of the values."""
+        except (AttributeError, KeyError, OSError, SafetensorError, TypeError, ValueError) as error:
+            raise ModelError(
+                f"embed:{folder}#stances: its head cannot be read ({type(error).__name__})", hint=_TUNE
+            ) from error
+        if len(self._bias) != 3 * len(self.poles):
+            raise ModelError(
+                f"embed:{folder}#stances: a head of {len(self._bias)} values, and {len(self.poles)} axes", hint=_TUNE
+            )
 
     @property
     def name(self) -> str:

@@ -6,7 +6,7 @@ paired on the same items.
 
 import math
 import zlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ import numpy as np
 from prbench._version import __version__
 from prbench.data import Suite
 from prbench.errors import RunError
+from prbench.judge import HIGHEST
 from prbench.models import ModelCard
 from prbench.run.store import RunFolder
 from prbench.stats import Clusters, Estimate, mean_interval
@@ -81,6 +82,7 @@ def conclude(
 ) -> Json:
     """Compute all scores and write `study.json`."""
     grades = {place: found.grade.score for place, found in graded.items()}
+    ungraded = Counter(found.grade.reason for found in graded.values() if found.grade.status != "ok")
     start = item_scores(untrained, grades)
     by_name: dict[str, list[Trained]] = defaultdict(list)
     for one in trained:
@@ -99,6 +101,7 @@ def conclude(
             "prbench": __version__,
             "settings": settings.model_dump(mode="json"),
             "fingerprint": everything.record.fingerprint,
+            "ungraded": dict(sorted(ungraded.items())),
             "untrained": {"score": _mean(start, labels, "untrained").to_json(), "items": start},
         },
     }
@@ -138,7 +141,7 @@ def _outcome(
     if first.apart:
         outcome["apart"] = True
     outcome["details"] = {
-        "gain": _mean(gains, labels, f"{first.name} gain").to_json(),
+        "gain": _mean(gains, labels, f"{first.name} gain", least=-HIGHEST).to_json(),
         "seeds": {str(one.seed): _seed(one, seeds[one.seed]) for one in runs},
     }
     return outcome
@@ -167,9 +170,9 @@ def _early(history: Sequence[Step], steps: int = 5) -> float | None:
     return math.fsum(known) / len(known) if known else None
 
 
-def _mean(scores: Mapping[str, float], labels: Mapping[str, Item], name: str) -> Estimate:
+def _mean(scores: Mapping[str, float], labels: Mapping[str, Item], name: str, least: float = 0.0) -> Estimate:
     """A mean over items with its interval, clustered as in every result."""
     chosen = sorted(scores)
     clusters = Clusters.of([labels[item].unit for item in chosen], [labels[item].question for item in chosen])
     rng = np.random.default_rng(zlib.crc32(name.encode()))
-    return mean_interval([scores[item] for item in chosen], clusters, rng)
+    return mean_interval([scores[item] for item in chosen], clusters, rng, bounds=(least, HIGHEST))

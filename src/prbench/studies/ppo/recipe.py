@@ -34,6 +34,7 @@ def ppo_study(
     rewards: Sequence[Ranked],
     out: Path,
     *,
+    train_only: bool = False,
     suite: Suite | None = None,
     judge: RubricJudge | None = None,
     say: Say = lambda line: print(line, file=sys.stderr, flush=True),
@@ -44,12 +45,13 @@ def ppo_study(
         settings: What all trainings have in common.
         rewards: Reward models to train with now; none to judge what is there.
         out: Folder of the study.
+        train_only: Whether to stop before the judging; a judge that is named then only chooses what it can grade.
         suite: Pairs in place of the suite that the settings name.
         judge: Who judges, in place of the settings' judge.
         say: Hears what is going on.
 
     Returns:
-        What stands in `study.json`; None where no judge was named, so that nothing is concluded.
+        What stands in `study.json`; None where nothing was judged, so that nothing is concluded.
     """
     everything = suite if suite is not None else load_pairs(settings.suite)
     contenders = call_up(rewards)
@@ -66,8 +68,8 @@ def ppo_study(
     folder.write_json(ITEMS, [item.id for item in division.items])
     for contender in contenders:
         _train(settings, contender, everything, division, out, say)
-    if judge is None:
-        say("no judge is named, so nothing is concluded: run the same command with --judge")
+    if judge is None or train_only:
+        say("nothing was judged, so nothing is concluded: go on with --judge, and without --train-only")
         return None
     from prbench.train.checkpoint import alone
 
@@ -122,8 +124,6 @@ def _judge(
     work = Judging(judge, division.items, together, folder.path / judging.FILE)
     budget = work.budget(exam)
     say(f"judging: {budget.calls:,} calls, about {clock(budget.seconds)} at the speed of the judge's examination")
-    for reason, number in budget.refused.items():
-        say(f"judging: {number:,} cannot be graded: {reason}")
     graded = work.grade()
     return conclude(folder, settings, everything, division.items, trained, untrained, graded, exam)
 

@@ -86,6 +86,8 @@ def _notes(found: Json) -> list[str]:
         f"{settings['test_split']!r} ({settings['answers']} answers to each item)",
         "KL: of a whole answer to the base model, in the last step; dropped: answers that got no reward",
     ]
+    if ungraded := sum(found["details"]["ungraded"].values()):
+        notes.append(f"{ungraded:,} answers could not be graded and are in no score")
     if any(model.get("apart") for model in found["models"].values()):
         notes.append("* apart: shown, but in no ranking and no correlation")
     return notes

@@ -1,0 +1,260 @@
+"""The reward server with batches of 32 against the same server scoring one item at a time, side by side.
+
+Run: python benchmarks/serve.py [--case rollouts|distinct|short|minilm …] [--items 128] [--clients 64] [--repeats 2]
+
+A real server process on loopback, real HTTP, one item per request, as OpenRLHF and verl send them, from 64 clients at
+once. Both arms differ in `--max-batch` alone (1 is the blocking handler of defect D12); they take turns, figures are
+medians. On a busy machine the clock tells little: items per second of the server's own processor time are compared too,
+which with --threads 1 is what a quiet machine would show. Every answer is held against a reference that this process
+computes without a server: a lost or crossed answer ends the benchmark.
+
+    rollouts   8 candidates for each question, as GRPO draws them, with the user's profile: a causal classifier, which
+               computes posts and question once for all candidates in a batch
+    distinct   one answer for each question, with the profile: the same classifier, little to share
+    short      a tiny classifier, 40 words without posts: what a call costs beside its arithmetic is shared
+    minilm     closeness of MiniLM embeddings, distinct texts: compute-bound on CPU, so batches hardly pay
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+import tiny_models
+from prbench.data import Suite, load_pairs
+from prbench.models import ModelOptions, load_model
+from prbench.serve.items import Item, ItemError
+from prbench.serve.views import Views
+from prbench.types import Context, Pair
+
+Json = dict[str, Any]
+TOLERANCE = 2e-3
+BATCH = 32
+GROUP = 8
+WINDOW = 3000
+CUT = 100
+"""Characters of a short text."""
+
+
+class Case(NamedTuple):
+    """A model, a context, and what is asked."""
+
+    name: str
+    model: str
+    context: str
+    items: list[Json]
+
+
+class Load(NamedTuple):
+    """What one arm did."""
+
+    items_per_second: float
+    items_per_cpu_second: float
+    scores: list[float]
+    mean_batch: float
+
+
+@cache
+def suite() -> Suite:
+    """Everything that the server knows."""
+    return load_pairs("mirror")
+
+
+def classifier(folder: Path) -> str:
+    """A causal classifier of 4 layers of width 128: small, but with arithmetic to do."""
+    size = {"hidden_size": 128, "intermediate_size": 384, "num_hidden_layers": 4, "num_attention_heads": 8}
+    path = tiny_models.save_reward_model(
+        folder / "classifier", num_key_value_heads=4, max_position_embeddings=4096, initializer_range=0.05, **size
+    )
+    return f"hf:{path}"
+
+
+def candidates(pair: Pair, count: int) -> list[str]:
+    """Answers to one question, all different: the pair's own with their sentences cut and turned."""
+    words = f"{pair.chosen} {pair.rejected}".split()
+    return [" ".join(words[number % 7 : number % 7 + 40]) + f" ({number})" for number in range(count)]
+
+
+def make_case(name: str, count: int, folder: Path) -> Case:
+    """Items and model of a case."""
+    pairs = list({pair.chosen[:CUT]: pair for pair in suite() if pair.tags["split"] == "test"}.values())
+    step = max(1, len(pairs) // count)
+    spread = pairs[::step][:count]
+    if name == "rollouts":
+        asked = [(pair, answer) for pair in spread[::GROUP] for answer in candidates(pair, GROUP)]
+        return Case(name, classifier(folder), "profile", [_item(*one) for one in asked])
+    items = [_item(pair, pair.chosen) for pair in spread]
+    match name:
+        case "distinct":
+            return Case(name, classifier(folder), "profile", items)
+        case "short":
+            tiny = tiny_models.save_reward_model(folder / "tiny")
+            short = [{**item, "answer": item["answer"][:CUT], "question": item["question"][:CUT]} for item in items]
+            return Case(name, f"hf:{tiny}", "none", short)
+        case _:
+            return Case(name, "embed:minilm", "profile", items)
+
+
+def _item(pair: Pair, answer: str) -> Json:
+    return {"question": pair.question, "answer": answer, "user": pair.user}
+
+
+def reference(case: Case) -> list[float]:
+    """What the model says, asked here, one item after the other."""
+    model = load_model(case.model, ModelOptions(window=WINDOW if case.model.startswith("hf:") else None))
+    views = Views(suite(), model, Context.parse(case.context))  # type: ignore[arg-type]
+    scores = []
+    for item in case.items:
+        (view,) = views.show([Item.model_validate(item)])
+        if isinstance(view, ItemError):
+            raise SystemExit(f"case {case.name!r}: {view.message}")
+        ((_, outcome),) = list(model.rate([view]))  # type: ignore[union-attr]
+        scores.append(outcome.score)
+    return scores
+
+
+@contextmanager
+def server(case: Case, max_batch: int, folder: Path) -> Iterator[tuple[str, int, int]]:
+    """The server process; yields host, port and process id."""
+    options = ["--max-batch", str(max_batch), "--max-wait-ms", "0" if max_batch == 1 else "10"]
+    command = [
+        sys.executable,
+        "-m",
+        "prbench",
+        "serve",
+        "--model",
+        case.model,
+        "--context",
+        case.context,
+        "--port",
+        "0",
+    ]
+    options += ["--window", str(WINDOW)] if case.model.startswith("hf:") else []
+    state = ["--state", str(folder / f"{case.name}-{max_batch}.jsonl")]
+    process = subprocess.Popen([*command, *options, *state], stdout=subprocess.PIPE, text=True, env=os.environ)
+    try:
+        found = re.match(r"http://([\d.]+):(\d+)", process.stdout.readline() if process.stdout else "")
+        if not found:
+            raise SystemExit(f"the server of case {case.name!r} did not start")
+        yield found[1], int(found[2]), process.pid
+        process.send_signal(signal.SIGTERM)
+        if process.wait(60) != 0:
+            raise SystemExit("the server did not stop cleanly")
+    finally:
+        process.kill()
+
+
+async def request(streams: Any, method: str, path: str, body: bytes = b"") -> bytes:
+    """One request over an open connection; a bare client, so that its own work is not what is measured."""
+    reader, writer = streams
+    head = (
+        f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+    )
+    writer.write(head.encode() + b"\r\n\r\n" + body)
+    await writer.drain()
+    headers = (await reader.readuntil(b"\r\n\r\n")).decode()
+    length = re.search(r"content-length: (\d+)", headers, re.IGNORECASE)
+    reply = await reader.readexactly(int(length[1]) if length else 0)
+    if " 200 " not in headers.partition("\r\n")[0]:
+        raise SystemExit(f"{headers.partition(chr(13))[0]}: {reply[:300]!r}")
+    return bytes(reply)
+
+
+def cpu_seconds(process: int) -> float:
+    """Processor time of a process so far; 0 where the system does not tell."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+async def load(host: str, port: int, process: int, items: Sequence[Json], clients: int) -> Load:
+    """Have so many clients ask for all items, one per request."""
+    open_items = list(enumerate(items))[::-1]
+    scores: dict[int, float] = {}
+
+    async def client() -> None:
+        streams = await asyncio.open_connection(host, port)
+        while open_items:
+            place, item = open_items.pop()
+            reply = await request(streams, "POST", "/score", json.dumps({"items": [item]}).encode())
+            scores[place] = json.loads(reply)["scores"][0]
+        streams[1].close()
+
+    began, cpu = time.perf_counter(), cpu_seconds(process)
+    await asyncio.gather(*(client() for _ in range(clients)))
+    took, worked = time.perf_counter() - began, cpu_seconds(process) - cpu
+    page = (await request(await asyncio.open_connection(host, port), "GET", "/metrics")).decode()
+    total, count = (float(re.search(rf"batch_items_{part} (\S+)", page)[1]) for part in ("sum", "count"))  # type: ignore[index]
+    in_order = [scores[place] for place in range(len(items))]
+    return Load(len(items) / took, len(items) / (worked or float("nan")), in_order, total / count)
+
+
+def arm(case: Case, max_batch: int, clients: int, folder: Path) -> Load:
+    """Start a server, warm it up with other answers, load it."""
+    with server(case, max_batch, folder) as place:
+        warm = [{**item, "answer": item["answer"] + " Warm."} for item in case.items[:8]]
+        asyncio.run(load(*place, warm, 4))
+        return asyncio.run(load(*place, case.items, clients))
+
+
+def check(case: Case, found: Load, expected: Sequence[float]) -> float:
+    """The largest difference from the reference; ends the benchmark where an answer is another item's."""
+    worst = max(abs(one - two) for one, two in zip(found.scores, expected, strict=True))
+    if worst > TOLERANCE:
+        raise SystemExit(f"case {case.name!r}: an answer is {worst:.4f} off its reference: lost, crossed or wrong")
+    return worst
+
+
+def main() -> None:
+    """Print one row per case."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--case", action="append", choices=["rollouts", "distinct", "short", "minilm"])
+    parser.add_argument("--items", type=int, default=128)
+    parser.add_argument("--clients", type=int, default=64)
+    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of the model, in both arms")
+    options = parser.parse_args()
+    os.environ["OMP_NUM_THREADS"] = str(options.threads)
+    machine = f"{options.threads} of {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
+    print(f"{options.items} items, {options.clients} clients, {machine}")
+    columns = ("one by one", "batches", "ratio", "CPU ratio", "mean batch", "max diff", "distinct")
+    print("case       {:>12} {:>12} {:>7} {:>10} {:>11} {:>9} {:>9}".format(*columns))
+    with tempfile.TemporaryDirectory() as name:
+        for case_name in options.case or ["rollouts", "distinct", "short", "minilm"]:
+            row(make_case(case_name, options.items, Path(name)), options, Path(name))
+
+
+def row(case: Case, options: argparse.Namespace, folder: Path) -> None:
+    """Measure one case, arms taking turns."""
+    expected = reference(case)
+    runs = [[arm(case, size, options.clients, folder) for size in (1, BATCH)] for _ in range(options.repeats)]
+    worst = max(check(case, one, expected) for pair in runs for one in pair)
+    single, batched = (statistics.median(pair[place].items_per_second for pair in runs) for place in (0, 1))
+    ratio = statistics.median(pair[1].items_per_second / pair[0].items_per_second for pair in runs)
+    cpu = statistics.median(pair[1].items_per_cpu_second / pair[0].items_per_cpu_second for pair in runs)
+    size = statistics.median(pair[1].mean_batch for pair in runs)
+    print(
+        f"{case.name:10} {single:10.1f}/s {batched:10.1f}/s {ratio:6.1f}× {cpu:9.1f}× {size:11.1f} {worst:9.1e} "
+        f"{len({round(score, 6) for score in expected}):9}",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    main()

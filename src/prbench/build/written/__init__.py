@@ -1,0 +1,29 @@
+"""WRITTEN: pairs that a model writes from users' histories.
+
+`build_aspects` finds what users expect, `build_pairs` writes both answers, holds them against gates and publishes a
+suite. Every reply is kept, so a build that was cut short goes on where it stopped and comes to the same pairs.
+"""
+
+from prbench.build.written.aspects import AspectsBuild, build_aspects
+from prbench.build.written.card import AspectsCard
+from prbench.build.written.desk import Decoding, Limits
+from prbench.build.written.estimate import Estimate
+from prbench.build.written.history import Bounds, History, read_history
+from prbench.build.written.pairs import PairsBuild, PairsOptions, build_pairs
+from prbench.build.written.publish import PairsCard
+
+__all__ = [
+    "AspectsBuild",
+    "AspectsCard",
+    "Bounds",
+    "Decoding",
+    "Estimate",
+    "History",
+    "Limits",
+    "PairsBuild",
+    "PairsCard",
+    "PairsOptions",
+    "build_aspects",
+    "build_pairs",
+    "read_history",
+]

@@ -1,0 +1,93 @@
+"""What a build says of itself: who wrote with which prompts, what was kept, what was not and why."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import Field
+
+from prbench.build.card import SourceFile
+from prbench.build.written.desk import Decoding
+from prbench.build.written.journal import Usage
+from prbench.models import Generator
+from prbench.types import Frozen
+
+
+class Writer(Frozen):
+    """Who wrote, and how it was asked."""
+
+    address: str
+    revision: str = ""
+    parameters: Mapping[str, Any] = Field(default_factory=dict)
+    decoding: Decoding
+    prompts: Mapping[str, str]
+    """Prompt file → SHA-256 of its text."""
+
+    @classmethod
+    def of(cls, generator: Generator, decoding: Decoding, prompts: Mapping[str, str]) -> "Writer":
+        """Describe a generator."""
+        card = generator.card
+        return cls(
+            address=without_place(card.address),
+            revision=card.revision,
+            parameters=card.parameters,
+            decoding=decoding,
+            prompts=dict(sorted(prompts.items())),
+        )
+
+
+class Spent(Frozen):
+    """What the replies behind a build took, whenever they were written."""
+
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    cost_usd: float
+
+    @classmethod
+    def of(cls, usage: Usage) -> "Spent":
+        """Of a sum over calls."""
+        return cls(**{**usage._asdict(), "cost_usd": round(usage.cost_usd, 6)})
+
+
+class AspectsCard(Frozen):
+    """`NAME.card.json` beside a file of aspects."""
+
+    source: SourceFile
+    users: int
+    posts: int
+    left_out: Mapping[str, int]
+    """What of the history was not used, by reason."""
+    questions: int
+    """Asked about: kept and rejected together."""
+    kept: int
+    given: int
+    """Of those kept: with aspects that the history brought itself."""
+    rejected: Mapping[str, int]
+    """By reason."""
+    writer: Writer
+    spent: Spent
+    notes: tuple[str, ...] = ()
+    version: str
+
+
+def without_place(text: str) -> str:
+    """A text that names a model, without the place where it was served, which is nobody's business.
+
+    Example:
+        >>> without_place("chat:writer@http://10.0.0.7:8000/v1")
+        'chat:writer'
+    """
+    return re.sub(r"@https?://[^\s)#]*", "", text)
+
+
+def count_reasons(reasons: Iterable[str]) -> dict[str, int]:
+    """How often each kind of reason stands: without what it quotes and without its numbers.
+
+    Example:
+        >>> count_reasons(["12 words, over the limit of 9", "15 words, over the limit of 9", "empty reply"])
+        {'N words, over the limit of N': 2, 'empty reply': 1}
+    """
+    kinds = Counter(re.sub(r"\d+", "N", reason.partition(":")[0]) for reason in reasons)
+    return dict(sorted(kinds.items(), key=lambda item: (-item[1], item[0])))

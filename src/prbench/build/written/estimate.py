@@ -1,0 +1,74 @@
+"""Looking before spending: what a build would still ask, and what that costs."""
+
+from collections.abc import Sequence
+
+from prbench.config import Price
+from prbench.errors import BudgetError
+from prbench.models import Generator, Windowed
+from prbench.types import Frozen, Prompt
+
+_BYTES_PER_TOKEN = 4.0
+
+
+class Estimate(Frozen):
+    """First tries only: what must be asked again is not known before."""
+
+    requests: int
+    """In all."""
+    in_journal: int
+    """Answered already by an earlier start of the same build."""
+    tokens_in: int
+    """Of the requests still to send; by the model's own count where it has one, else from the number of bytes."""
+    tokens_out: int
+    """At a typical length of reply."""
+    cost_usd: float | None = None
+    """None where the model has no price."""
+
+    def line(self) -> str:
+        """In one line.
+
+        Example:
+            >>> Estimate(requests=10, in_journal=4, tokens_in=6000, tokens_out=900, cost_usd=0.5).line()
+            '6 requests to send (10, 4 answered already), about 6,000 tokens in and 900 out, about $0.50'
+        """
+        cost = "price not known (--price IN,OUT)" if self.cost_usd is None else f"about ${self.cost_usd:.2f}"
+        return (
+            f"{self.requests - self.in_journal:,} requests to send ({self.requests:,}, {self.in_journal:,} answered "
+            f"already), about {self.tokens_in:,} tokens in and {self.tokens_out:,} out, {cost}"
+        )
+
+
+def estimate(generator: Generator, requests: int, missing: Sequence[Prompt], reply_tokens: int) -> Estimate:
+    """What the missing requests would take, with replies of so many tokens."""
+    tokens_in = sum(_tokens(generator, prompt) for prompt in missing)
+    tokens_out = reply_tokens * len(missing)
+    price: Price | None = generator.card.price
+    return Estimate(
+        requests=requests,
+        in_journal=requests - len(missing),
+        tokens_in=tokens_in,
+        tokens_out=tokens_out,
+        cost_usd=None if price is None else price.cost_usd(tokens_in, tokens_out),
+    )
+
+
+def refuse_over_budget(found: Estimate, max_cost_usd: float | None) -> None:
+    """Stop before the first request where the estimate is over the limit, or cannot be made."""
+    if max_cost_usd is None or found.requests == found.in_journal:
+        return
+    if found.cost_usd is None:
+        raise BudgetError(
+            f"--max-cost {max_cost_usd:.2f} was given, but the model's price is not known",
+            hint="give --price IN,OUT in US dollars per million tokens",
+        )
+    if found.cost_usd > max_cost_usd:
+        raise BudgetError(
+            f"the build is estimated at ${found.cost_usd:.2f}, over the limit of ${max_cost_usd:.2f}: not started",
+            hint="raise --max-cost, or take fewer questions with --limit",
+        )
+
+
+def _tokens(generator: Generator, prompt: Prompt) -> int:
+    if isinstance(generator, Windowed):
+        return generator.length(prompt)
+    return round(sum(len(message.content.encode()) for message in prompt.messages) / _BYTES_PER_TOKEN)

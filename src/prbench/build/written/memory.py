@@ -1,0 +1,171 @@
+"""Gates that ask models, made to remember: what was paid for is not asked again, and a dead server stops the build.
+
+A gate takes an unanswered request for something that it could not measure, and refuses the draft. In a build that would
+let a server's bad hour decide which pairs exist: here an unanswered request is an error, and the same command goes on.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from prbench.build.gates import Gate, parse_gates
+from prbench.build.written.journal import Usage
+from prbench.config import digest
+from prbench.errors import BudgetError, ModelError, RunError
+from prbench.judge import Grade, Grading, RubricJudge
+from prbench.models import Generator, ModelCard
+from prbench.run.store import Appender, whole_lines
+from prbench.types import Frozen, Outcome, Prompt
+
+
+class _Kept(Frozen):
+    """One line of `gate_calls.jsonl`."""
+
+    key: str
+    outcome: Outcome | None = None
+    grade: Grade | None = None
+
+    @property
+    def usage(self) -> Usage:
+        said = self.outcome or self.grade
+        return Usage(1, said.tokens_in, said.tokens_out, said.cost_usd) if said else Usage()
+
+
+class Memory:
+    """What the models behind gates have said. Use in a `with` block.
+
+    Args:
+        path: Append-only JSONL.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._kept: dict[str, _Kept] = {}
+        self._appender: Appender | None = None
+        self._spent_usd = 0.0
+        self.room_usd: float | None = None
+        """What may still be spent; None where there is no limit."""
+
+    def __enter__(self) -> Self:
+        for number, line in whole_lines(self._path):
+            try:
+                kept = _Kept.model_validate_json(line)
+            except ValueError as error:
+                raise RunError(f"{self._path}, line {number} is damaged", hint="remove the line") from error
+            self._kept[kept.key] = kept
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._appender is not None:
+            self._appender.__exit__(kind, error, trace)
+
+    def gates(self, specs: Sequence[str], judges: Sequence[RubricJudge], rater: Generator | None) -> list[Gate]:
+        """The gates that a user asked for, with models that remember."""
+        return parse_gates(
+            specs,
+            judges=[_Judge(judge, self) for judge in judges],
+            generator=None if rater is None else _Generator(rater, self),
+        )
+
+    def find(self, key: str) -> _Kept | None:
+        """What was said to this, if it was asked before."""
+        return self._kept.get(key)
+
+    def keep(self, kept: _Kept) -> None:
+        """Write it down."""
+        if self._appender is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._appender = Appender(self._path)
+        self._kept[kept.key] = kept
+        self._appender.append(kept)
+        self._spent_usd += kept.usage.cost_usd
+        if self.room_usd is not None and self._spent_usd > self.room_usd:
+            raise BudgetError(
+                f"the gates have spent ${self._spent_usd:.2f}, which is over what --max-cost left for them",
+                hint=f"{self._path.name} keeps all replies: the same command with a higher limit goes on from there",
+            )
+
+    @property
+    def usage(self) -> Usage:
+        """What all of it took."""
+        return sum((kept.usage for _, kept in sorted(self._kept.items())), start=Usage())
+
+    def lines(self) -> list[str]:
+        """All of it, in the order of the keys."""
+        return [kept.model_dump_json(exclude_defaults=True) for _, kept in sorted(self._kept.items())]
+
+
+class _Generator:
+    def __init__(self, generator: Generator, memory: Memory) -> None:
+        self._generator = generator
+        self._memory = memory
+
+    @property
+    def card(self) -> ModelCard:
+        return self._generator.card
+
+    def generate(
+        self,
+        prompts: Sequence[Prompt],
+        *,
+        n: int = 1,
+        max_tokens: int = 512,
+        temperature: float = 0.0,
+        seed: int = 0,
+        stop: Sequence[str] = (),
+    ) -> Iterator[tuple[int, tuple[Outcome, ...]]]:
+        if n != 1:
+            raise ValueError(f"gates ask for one text, not for {n}")
+        how: dict[str, Any] = {"max_tokens": max_tokens, "temperature": temperature, "seed": seed, "stop": list(stop)}
+        who = [self.card.address, self.card.revision, dict(self.card.parameters), how]
+        keys = [digest([who, prompt.messages])[:32] for prompt in prompts]
+        known = {place: kept.outcome for place, key in enumerate(keys) if (kept := self._memory.find(key))}
+        for place, outcome in known.items():
+            if outcome is not None:
+                yield place, (outcome,)
+        new = [place for place in range(len(keys)) if known.get(place) is None]
+        for index, (reply, *_) in self._generator.generate([prompts[place] for place in new], **how):
+            _refuse_failure(reply.status, reply.reason, self.card.address)
+            outcome = reply.model_copy(update={"latency_ms": 0.0})
+            self._memory.keep(_Kept(key=keys[new[index]], outcome=outcome))
+            yield new[index], (outcome,)
+
+
+class _Judge:
+    def __init__(self, judge: RubricJudge, memory: Memory) -> None:
+        self._judge = judge
+        self._memory = memory
+
+    @property
+    def card(self) -> ModelCard:
+        return self._judge.card
+
+    def refuses(self, grading: Grading) -> str | None:
+        return self._judge.refuses(grading)
+
+    def forecast(self, gradings: Sequence[Grading]) -> int:
+        return self._judge.forecast(gradings)
+
+    def grade(self, gradings: Sequence[Grading]) -> Iterator[tuple[int, Grade]]:
+        keys = [grading.key(self._judge) for grading in gradings]
+        known = {place: kept.grade for place, key in enumerate(keys) if (kept := self._memory.find(key))}
+        for place, grade in known.items():
+            if grade is not None:
+                yield place, grade
+        new = [place for place in range(len(keys)) if known.get(place) is None]
+        for index, said in self._judge.grade([gradings[place] for place in new]) if new else ():
+            _refuse_failure(said.status, said.reason, self.card.address)
+            grade = said.model_copy(update={"latency_ms": 0.0})
+            self._memory.keep(_Kept(key=keys[new[index]], grade=grade))
+            yield new[index], grade
+
+
+def _refuse_failure(status: str, reason: str, who: str) -> None:
+    if status == "failed":
+        raise ModelError(
+            f"{who}, which a gate asks, did not answer: {reason}",
+            hint="what was answered is kept: the same command goes on from there",
+        )

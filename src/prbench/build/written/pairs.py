@@ -1,0 +1,249 @@
+"""From questions with aspects to a suite: answers are written, held against gates, and published.
+
+Two phases on disk: `answers.jsonl` keeps every reply as it comes; once all are there, gates look and the folder is
+written whole. Starting again asks only for what is missing, and the same replies give the same files.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from pydantic import Field
+
+from prbench.build.gates import Gate, GateReport, run_gates
+from prbench.build.gates import left_out as gates_left_out
+from prbench.build.written.answers import SIDES, Task, Writing, Written, collect, requests
+from prbench.build.written.card import Writer
+from prbench.build.written.desk import Decoding, Desk, Limits, Rejection, Request
+from prbench.build.written.estimate import Estimate, estimate, refuse_over_budget
+from prbench.build.written.journal import total
+from prbench.build.written.memory import Memory
+from prbench.build.written.opposites import find_couples, imagine, opposite_request
+from prbench.build.written.publish import (
+    ANSWERS,
+    GATE_CALLS,
+    REJECTS,
+    Publication,
+    publish,
+    publish_nothing,
+    refuse_foreign,
+)
+from prbench.data import load_questions
+from prbench.errors import DataError
+from prbench.judge import RubricJudge
+from prbench.models import Generator
+from prbench.prompts.instruction import Instruction
+from prbench.prompts.opposite import Opposite
+from prbench.rank import BM25
+from prbench.types import Frozen, Question
+
+_ANSWER, _OPPOSITE = "answer.jinja", "opposite.jinja"
+_TOKENS_PER_WORD = 1.4
+_OPPOSITE_TOKENS = 400
+
+Mirror = Literal["none", "found", "all"]
+"""Which questions are mirrored: none; those that two users asked nearly alike; all, with imagined opposites."""
+
+
+class PairsOptions(Frozen):
+    """How pairs are written."""
+
+    mirror: Mirror = "none"
+    near: float = Field(default=0.8, gt=0, le=1)
+    """Shared part of the words from which two users' questions are nearly identical."""
+    words: int = Field(default=100, ge=5)
+    posts: int = Field(default=10, ge=0)
+    limit: int | None = Field(default=None, ge=1)
+    gates: tuple[str, ...] = ()
+    """As typed: `NAME=THRESHOLD`, or `no:NAME`."""
+    license: str = "other"
+    title: str = ""
+
+
+class PairsBuild(NamedTuple):
+    """What came of it; without a publication where nothing was asked (`dry_run`)."""
+
+    estimate: Estimate
+    publication: Publication | None = None
+
+
+def build_pairs(
+    aspects: str | Path,
+    out: str | Path,
+    generator: Generator,
+    *,
+    options: PairsOptions | None = None,
+    columns: Mapping[str, str] | None = None,
+    judges: Sequence[RubricJudge] = (),
+    rater: Generator | None = None,
+    decoding: Decoding | None = None,
+    limits: Limits | None = None,
+    dry_run: bool = False,
+    say: Callable[[str], None] = lambda line: None,
+) -> PairsBuild:
+    """Write a suite out of questions with rubric aspects.
+
+    Args:
+        aspects: What `build_aspects` wrote, or any source of questions with aspects (`lamp-qa=DIR`).
+        out: Folder of the suite.
+        generator: Who writes both answers, and imagined opposites.
+        options: How.
+        columns: Field → column, where columns have other names.
+        judges: For the gates `rubric-margin` (one) and `agreement` (two).
+        rater: For the gate `quality`.
+        decoding: How replies are asked for.
+        limits: When to stop.
+        dry_run: Estimate only; nothing is asked or written.
+        say: Told how far it is.
+
+    Raises:
+        DataError: If there is nothing to write for, or if no pair passes the gates.
+        ModelError: If requests were not answered; the same call goes on from there.
+    """
+    folder, options, decoding, limits = Path(out), options or PairsOptions(), decoding or Decoding(), limits or Limits()
+    refuse_foreign(folder)
+    questions = _questions(aspects, columns or {}, options.limit)
+    build = _Build(generator, options, decoding, say)
+    with ExitStack() as stack:
+        memory = stack.enter_context(Memory(folder / GATE_CALLS))
+        gates = memory.gates(options.gates, judges, rater)
+        desk = stack.enter_context(Desk(generator, folder / ANSWERS, decoding, limits, say))
+        tasks = build.plan(questions)
+        found = build.estimate(tasks, desk)
+        say(found.line())
+        if judges or rater:
+            say("not in this estimate: what gates ask, two requests for each draft and model")
+        if dry_run:
+            return PairsBuild(found)
+        refuse_over_budget(found, limits.max_cost_usd)
+        written = build.write(tasks, desk)
+        if limits.max_cost_usd is not None:
+            memory.room_usd = limits.max_cost_usd - desk.spent.cost_usd
+        publication = build.publication(questions, written, run_gates(written.drafts, gates), gates, desk, memory)
+    return PairsBuild(found, _published(folder, publication, aspects))
+
+
+def _published(folder: Path, publication: Publication, aspects: str | Path) -> Publication:
+    if publication.report.kept:
+        return publish(folder, publication, aspects)
+    publish_nothing(folder, publication)
+    raise DataError(
+        f"no pair of {publication.questions:,} questions is left: {publication.lost}",
+        hint=f"{folder / REJECTS} has every reject with its reason; another model, --tries or --gate may help",
+    )
+
+
+def _questions(source: str | Path, columns: Mapping[str, str], limit: int | None) -> tuple[Question, ...]:
+    questions = load_questions(source, columns=columns)[:limit]
+    if not any(question.rubric_aspects for question in questions):
+        raise DataError(
+            f"{str(source)!r} has {len(questions):,} questions, but none with rubric aspects",
+            hint="`prbench build aspects HISTORY -o aspects.jsonl --model …` finds them",
+        )
+    return questions
+
+
+class _Build:
+    """One build: what stays the same over its steps."""
+
+    def __init__(
+        self, generator: Generator, options: PairsOptions, decoding: Decoding, say: Callable[[str], None]
+    ) -> None:
+        self._generator = generator
+        self._options = options
+        self._decoding = decoding
+        self._say = say
+        self._ranker = BM25()
+        self._opposite = Instruction.builtin(_OPPOSITE)
+        self._writing = Writing(Instruction.builtin(_ANSWER), options.words, options.posts)
+
+    def plan(self, questions: Sequence[Question]) -> list[Task]:
+        """What to write: couples of real users first, then every question by itself."""
+        usable = [question for question in questions if question.rubric_aspects]
+        found = find_couples(usable, self._options.near)
+        if found.couples:
+            self._say(f"{len(found.couples):,} couples of users asked nearly the same question with other expectations")
+        couples = found.couples if self._options.mirror != "none" else []
+        tasks = [Task(one, two, "user") for one, two in couples]
+        taken = {question.id for couple in couples for question in couple}
+        alone = [Task(question) for question in usable if question.id not in taken]
+        return [*tasks, *alone]
+
+    def estimate(self, tasks: Sequence[Task], desk: Desk) -> Estimate:
+        """What is still to be asked: two answers for each task, and an opposite where one must be imagined."""
+        answers = dict(self._answer_requests(tasks, desk, {}))
+        opposites = self._opposite_requests(tasks)
+        missing = desk.missing(answers) + desk.missing(opposites)
+        tokens = round(self._options.words * _TOKENS_PER_WORD)
+        if opposites:
+            share = len(opposites) / (len(opposites) + len(answers))
+            tokens = round(tokens + share * (_OPPOSITE_TOKENS - tokens))
+        return estimate(self._generator, len(answers) + len(opposites), missing, tokens)
+
+    def write(self, tasks: Sequence[Task], desk: Desk) -> Written:
+        """Have opposites imagined and answers written."""
+        tasks, without = self._imagine(tasks, desk)
+        unfit: dict[str, Rejection] = {}
+        replies = desk.ask("answers", dict(self._answer_requests(tasks, desk, unfit)))
+        replies |= {f"{name}/{side}": reason for name, reason in unfit.items() for side in SIDES}
+        written = collect(tasks, replies)
+        written.rejects.extend(without)
+        return written
+
+    def _imagine(self, tasks: Sequence[Task], desk: Desk) -> tuple[list[Task], list[tuple[Question, Rejection]]]:
+        """Give an opposite to each question that has none, where all are to be mirrored; who gets none is rejected."""
+        wanted = self._opposite_requests(tasks)
+        alone = {task.question.id: task.question for task in tasks if task.question.id in wanted}
+        opposites = desk.ask("opposites", wanted)
+        halves = imagine(alone, opposites)
+        coupled = [
+            Task(task.question, halves[task.question.id], "written") if task.question.id in halves else task
+            for task in tasks
+            if task.question.id in halves or task.question.id not in wanted
+        ]
+        lost = ((alone[name], reply) for name, reply in opposites.items() if isinstance(reply, Rejection))
+        return coupled, [(question, Rejection(f"no opposite, {why.reason}", why.raw)) for question, why in lost]
+
+    def publication(
+        self,
+        questions: Sequence[Question],
+        written: Written,
+        report: GateReport,
+        gates: Sequence[Gate],
+        desk: Desk,
+        memory: Memory,
+    ) -> Publication:
+        """Everything that the folder will say."""
+        prompts = {_ANSWER: self._writing.prompt.digest}
+        if self._options.mirror == "all":
+            prompts[_OPPOSITE] = self._opposite.digest
+        without = [(q, Rejection("no rubric aspects")) for q in questions if not q.rubric_aspects]
+        return Publication(
+            report=report,
+            rejects=tuple(sorted([*written.rejects, *without], key=lambda item: item[0].id)),
+            questions=len(questions),
+            options=self._options.model_dump(mode="json"),
+            writer=Writer.of(self._generator, self._decoding, prompts),
+            spent=total(desk.used),
+            spent_on_gates=memory.usage,
+            gates_left_out=gates_left_out(gates),
+            journal=tuple(desk.lines()),
+            gate_calls=tuple(memory.lines()),
+        )
+
+    def _opposite_requests(self, tasks: Sequence[Task]) -> dict[str, Request[tuple[Opposite, ...]]]:
+        if self._options.mirror != "all":
+            return {}
+        alone = (task.question for task in tasks if task.source == "plain")
+        return {question.id: opposite_request(self._opposite, question) for question in alone}
+
+    def _answer_requests(
+        self, tasks: Sequence[Task], desk: Desk, unfit: dict[str, Rejection]
+    ) -> Iterator[tuple[str, Request[str]]]:
+        for task in tasks:
+            both = requests(task, self._writing, self._ranker, desk)
+            if isinstance(both, Rejection):
+                unfit[task.question.id] = both
+            else:
+                yield from zip((f"{task.question.id}/{side}" for side in SIDES), both, strict=True)

@@ -1,0 +1,27 @@
+"""JUDGE: how far an answer meets a user's true rubric, aspect by aspect, by a judge whose own accuracy is known.
+
+For downstream studies only: a judge is shown the standard that reward models must not see, shares neither encoder nor
+weights with any of them, and what it cannot grade is a status, never a number.
+"""
+
+from prbench.judge.accuracy import Examination, examine, judge_accuracy, require_able
+from prbench.judge.load import load_judge
+from prbench.judge.protocol import HIGHEST, Grade, Grading, RubricJudge
+from prbench.judge.rubrics import Want, rubric_tags, wants
+from prbench.judge.shared import shares
+
+__all__ = [
+    "HIGHEST",
+    "Examination",
+    "Grade",
+    "Grading",
+    "RubricJudge",
+    "Want",
+    "examine",
+    "judge_accuracy",
+    "load_judge",
+    "require_able",
+    "rubric_tags",
+    "shares",
+    "wants",
+]

@@ -1,0 +1,85 @@
+"""Plans that are there already: a file of `prbench plan`, in the place of a planner.
+
+A plan is found by the question and the posts that it was made for, not by a pair's id. A pair whose question was never
+planned for is refused before anything is asked; a plan that failed or could not be read is a pair without a plan.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from prbench.config import Price, digest
+from prbench.contexts import Unfit
+from prbench.errors import DataError
+from prbench.models import ModelCard
+from prbench.plan.needs import need_id
+from prbench.plan.planner import Plan
+from prbench.types import Outcome, Pair, Prompt
+
+
+def read_plan_file(path: Path) -> list[Plan]:
+    """The plans of a file, the last one of each need; a torn last line is passed over."""
+    try:
+        lines = path.read_bytes().split(b"\n")[:-1]
+    except OSError as error:
+        raise DataError(
+            f"cannot read the plans {str(path)!r}: {error.strerror}", hint="`prbench plan` writes them"
+        ) from error
+    found: dict[tuple[str, str], Plan] = {}
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            plan = Plan.model_validate_json(line)
+        except ValueError as error:
+            raise DataError(
+                f"{path}, line {number} is not a plan: {error}", hint="`prbench plan` writes them"
+            ) from error
+        if not plan.need:
+            raise DataError(
+                f"{path}, line {number} does not say what the plan is for (no 'need')",
+                hint="the plans of a run stay with it; `prbench plan` writes a file for others",
+            )
+        found[plan.user, plan.need] = plan
+    return list(found.values())
+
+
+class StoredPlans:
+    """Answers like a `Planner`, from a file; asks nobody and costs nothing.
+
+    Args:
+        path: A file of plans.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._by_need = {plan.need: plan for plan in read_plan_file(path)}
+        self.plans: Mapping[str, Plan] = {plan.key: plan for plan in self._by_need.values()}
+        writers = sorted({plan.planner for plan in self._by_need.values()})
+        self.card = ModelCard(
+            address=", ".join(writers) or "stored plans",
+            revision=digest(sorted(plan.key for plan in self._by_need.values()))[:16],
+            price=Price(per_million_in=0.0, per_million_out=0.0),
+            reusable=False,
+        )
+
+    def key(self, pair: Pair) -> str:
+        """The key of the plan for this pair; empty where there is none."""
+        found = self._by_need.get(need_id(pair))
+        return found.key if found else ""
+
+    def check(self, pairs: Sequence[Pair]) -> None:
+        """Refuse pairs that were never planned for."""
+        missing = [pair for pair in pairs if not self.key(pair)]
+        if missing:
+            raise DataError(
+                f"{str(self.path)!r} has no plan for {len(missing):,} of {len(pairs):,} pairs, {missing[0].id!r} first",
+                hint="`prbench plan` with the same --suite, --split and --limit, or none, writes the missing ones",
+            )
+
+    def requests(self, pairs: Iterable[Pair]) -> dict[str, Prompt | Unfit]:
+        """Nothing has to be asked."""
+        return {}
+
+    def ask(self, prompts: Mapping[str, Prompt]) -> Iterator[tuple[str, Outcome]]:
+        """Nobody is asked."""
+        return iter(())

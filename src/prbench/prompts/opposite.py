@@ -1,0 +1,40 @@
+"""The parser beside `opposite.jinja`: for every aspect its opposite, with a post that shows it, or a reason."""
+
+from typing import NamedTuple
+
+from prbench.prompts._blocks import read_blocks
+from prbench.prompts._reply import Unreadable
+
+__all__ = ["Opposite", "Unreadable", "parse_opposites"]
+
+_LEAST_POST_WORDS = 5
+
+
+class Opposite(NamedTuple):
+    """What somebody expects who wants the opposite of one aspect, and where it shows."""
+
+    aspect: str
+    post: str
+    reason: str
+
+
+def parse_opposites(reply: str, count: int) -> tuple[Opposite, ...] | Unreadable:
+    r"""Read exactly `count` opposites.
+
+    Example:
+        >>> parse_opposites("Aspect: costly\nPost: I never look at prices anymore.\nReason: has money", 1)[0].aspect
+        'costly'
+        >>> parse_opposites("Aspect: costly\nPost: I never look at prices anymore.\nReason: has money", 2)
+        Unreadable(reason='1 opposites for 2 aspects')
+    """
+    blocks = read_blocks(reply, ("aspect", "post", "reason"))
+    if isinstance(blocks, Unreadable):
+        return blocks
+    if len(blocks) != count:
+        return Unreadable(f"{len(blocks)} opposites for {count} aspects")
+    found = tuple(Opposite(block["aspect"], block["post"].strip("\"'“”«» "), block["reason"]) for block in blocks)
+    if len({opposite.post for opposite in found}) < len(found):
+        return Unreadable("a post stands twice")
+    if short := next((opposite.post for opposite in found if len(opposite.post.split()) < _LEAST_POST_WORDS), None):
+        return Unreadable(f"a post of fewer than {_LEAST_POST_WORDS} words: {short!r}")
+    return found

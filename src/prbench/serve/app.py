@@ -1,0 +1,252 @@
+"""The HTTP face: routes, who may ask, how much may be sent, and which status says what.
+
+    POST   /score                    items in, one score or error for each, in their order
+    POST   /get_reward               the same in OpenRLHF's form
+    GET POST DELETE /users/ID/feedback   what a user has judged; one more judgment; forget
+    GET    /health  /metrics
+
+200: every item has a score. 207: some have, the others say why not. 422 and 500: none has, because the items cannot be
+scored, or because the model failed. 400, 401, 408, 413, 415, 421: the request itself. 503 with Retry-After: later. In
+no case does an error carry a number (D4).
+"""
+
+import asyncio
+import hmac
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from prbench.errors import ModelError
+from prbench.serve.batching import OverloadedError, TooManyError
+from prbench.serve.items import (
+    BadRequestError,
+    FeedbackRequest,
+    ItemError,
+    RemoteRewardRequest,
+    Scored,
+    ScoreRequest,
+    entry,
+    parse,
+)
+from prbench.serve.rollout import items_of
+from prbench.serve.service import NotAdaptiveError, RewardService
+from prbench.serve.settings import is_loopback
+from prbench.types import Judgment
+
+_BODY_S = 30.0
+"""The longest that sending a body may take."""
+_STATUS_OF = {
+    BadRequestError: (400, "request"),
+    ModelError: (409, "model"),
+    NotAdaptiveError: (501, "not-adaptive"),
+    TooManyError: (413, "items"),
+}
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+class HttpError(Exception):
+    """An answer that is an error."""
+
+    def __init__(self, status: int, kind: str, message: str, **headers: str) -> None:
+        super().__init__(message)
+        self.status, self.kind, self.message, self.headers = status, kind, message, headers
+
+
+class Door(NamedTuple):
+    """Who may come in, with how much."""
+
+    token: str | None = None
+    loopback: bool = True
+    """Whether the server is bound to this machine only, and so answers to its names only."""
+    max_body: int = 16 * 2**20
+
+
+class _Gone(Exception):
+    """The client did not wait for its answer."""
+
+
+def make_app(service: RewardService, door: Door) -> Starlette:
+    """The application for one service."""
+    face = _Face(service, door)
+    feedback = "/users/{user:path}/feedback"
+    return Starlette(
+        routes=[
+            Route("/score", face.guarded(face.score, "/score"), methods=["POST"]),
+            Route("/get_reward", face.guarded(face.get_reward, "/get_reward"), methods=["POST"]),
+            Route(feedback, face.guarded(face.judge, "/feedback"), methods=["POST"]),
+            Route(feedback, face.guarded(face.judged, "/feedback"), methods=["GET"]),
+            Route(feedback, face.guarded(face.forget, "/feedback"), methods=["DELETE"]),
+            Route("/metrics", face.guarded(face.metrics, "/metrics"), methods=["GET"]),
+            Route("/health", face.guarded(face.health, "/health", public=True), methods=["GET"]),
+        ]
+    )
+
+
+class _Face:
+    """The endpoints."""
+
+    def __init__(self, service: RewardService, door: Door) -> None:
+        self._service = service
+        self._door = door
+
+    def guarded(self, endpoint: Endpoint, path: str, *, public: bool = False) -> Endpoint:
+        """An endpoint behind the door: checked, counted, and with every error as an HTTP error."""
+
+        async def guarded(request: Request) -> Response:
+            began = time.perf_counter()
+            try:
+                self._check_name(request)
+                if not public and not self._known(request):
+                    raise HttpError(401, "token", "send the token: Authorization: Bearer …", **_CHALLENGE)
+                response = await endpoint(request)
+            except Exception as error:
+                response = self._refused(error)
+            self._service.metrics.requests.add(path=path, status=str(response.status_code))
+            self._service.metrics.request_seconds.observe(time.perf_counter() - began)
+            return response
+
+        return guarded
+
+    async def score(self, request: Request) -> Response:
+        """Score a batch of items."""
+        asked = parse(ScoreRequest, await self._body(request))
+        scored = await _unless_gone(request, self._service.score(asked.items))
+        body = {
+            "scores": [None if isinstance(one, ItemError) else one for one in scored],
+            "items": [*map(entry, scored)],
+        }
+        return JSONResponse(body, _status(scored))
+
+    async def get_reward(self, request: Request) -> Response:
+        """The same for OpenRLHF, whose client knows only success and failure: one item without a score fails all."""
+        asked = parse(RemoteRewardRequest, await self._body(request))
+        items = items_of(asked.query, asked.prompts, asked.labels)
+        scored = await _unless_gone(request, self._service.score(items))
+        for place, one in enumerate(scored):
+            if isinstance(one, ItemError):
+                raise HttpError(500 if one.kind == "failed" else 422, one.kind, f"query[{place}]: {one.message}")
+        return JSONResponse({"rewards": scored, "scores": scored, "extra_logs": {}})
+
+    async def judge(self, request: Request) -> Response:
+        """Learn from one judgment."""
+        asked = parse(FeedbackRequest, await self._body(request))
+        if asked.chosen == asked.rejected:
+            raise BadRequestError("chosen and rejected are the same text")
+        user = _user(request)
+        count = await self._service.adapt(user, Judgment.model_validate(asked.model_dump()))
+        return JSONResponse({"user": user, "count": count})
+
+    async def judged(self, request: Request) -> Response:
+        """What a user has judged."""
+        user = _user(request)
+        found = [judgment.model_dump() for judgment in self._service.judged(user)]
+        return JSONResponse({"user": user, "count": len(found), "judgments": found})
+
+    async def forget(self, request: Request) -> Response:
+        """Forget a user."""
+        user = _user(request)
+        return JSONResponse({"user": user, "forgotten": await self._service.forget(user)})
+
+    async def health(self, request: Request) -> Response:
+        """Who answers; without the token only whether somebody does."""
+        health = self._service.health()
+        shown = health if self._known(request) else {"status": health["status"]}
+        return JSONResponse(shown, 200 if health["status"] == "ready" else 503)
+
+    async def metrics(self, request: Request) -> Response:
+        """All that was counted."""
+        return PlainTextResponse(self._service.metrics_text(), media_type="text/plain; version=0.0.4")
+
+    def _known(self, request: Request) -> bool:
+        if self._door.token is None:
+            return True
+        sent = request.headers.get("authorization", "").encode("latin-1", "replace")
+        return hmac.compare_digest(sent, f"Bearer {self._door.token}".encode())
+
+    def _check_name(self, request: Request) -> None:
+        """On loopback only this machine's names are answered to: a page whose name was rebound to it is refused."""
+        name = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
+        if self._door.loopback and not is_loopback(name):
+            raise HttpError(421, "host", f"this server does not answer to {name!r}")
+
+    async def _body(self, request: Request) -> bytes:
+        """The body, never more of it than is allowed."""
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json":  # also keeps out what a foreign page can send without being asked
+            raise HttpError(415, "content-type", f"the body should be application/json, not {kind!r}")
+        try:
+            async with asyncio.timeout(_BODY_S):
+                return await self._read(request)
+        except TimeoutError:
+            raise HttpError(408, "slow", f"the body did not come within {_BODY_S:g} s", Connection="close") from None
+
+    async def _read(self, request: Request) -> bytes:
+        body = bytearray()
+        promised = request.headers.get("content-length", "0")
+        if int(promised) > self._door.max_body:
+            raise self._too_large()
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > self._door.max_body:
+                raise self._too_large()
+        return bytes(body)
+
+    def _too_large(self) -> HttpError:
+        return HttpError(413, "body", f"the body is over {self._door.max_body} bytes", Connection="close")
+
+    def _refused(self, error: Exception) -> Response:
+        if isinstance(error, OverloadedError):
+            wait = str(self._service.batcher.retry_after_s)
+            error = HttpError(503, "overloaded", str(error), **{"Retry-After": wait})
+        if isinstance(error, _Gone | ClientDisconnect):
+            error = HttpError(499, "disconnected", "the client went away")
+        for known, (status, kind) in _STATUS_OF.items():
+            if isinstance(error, known):
+                error = HttpError(status, kind, str(error))
+        if not isinstance(error, HttpError):
+            error = HttpError(500, "internal", f"{type(error).__name__}: {error}")
+        self._service.metrics.errors.add(kind=error.kind)
+        return JSONResponse({"error": {"kind": error.kind, "message": error.message}}, error.status, error.headers)
+
+
+_CHALLENGE = {"WWW-Authenticate": "Bearer"}
+
+
+def _status(scored: Sequence[Scored]) -> int:
+    """200 if every item has a score, 207 if some have, else whose fault it is."""
+    errors = [one for one in scored if isinstance(one, ItemError)]
+    if not errors:
+        return 200
+    if len(errors) < len(scored):
+        return 207
+    return 500 if any(error.kind == "failed" for error in errors) else 422
+
+
+def _user(request: Request) -> str:
+    return str(request.path_params["user"])
+
+
+async def _unless_gone(request: Request, work: Awaitable[list[Scored]]) -> list[Scored]:
+    """Wait for scores only as long as the client does: what nobody waits for is taken out of the queue."""
+    scoring = asyncio.ensure_future(work)
+    leaving = asyncio.ensure_future(_leaving(request))
+    await asyncio.wait({scoring, leaving}, return_when=asyncio.FIRST_COMPLETED)
+    leaving.cancel()
+    if not scoring.done():
+        scoring.cancel()
+        raise _Gone
+    if scoring.cancelled():
+        raise OverloadedError("the server has stopped")
+    return scoring.result()
+
+
+async def _leaving(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,284 @@
+"""The queue between many requests and one model: a thread of its own asks the model, a batch at a time (D12).
+
+A batch is closed when it is full, or when its first item has waited long enough. Equal inputs in a batch are asked
+once. A model that raises on a batch is asked again item by item, so that one bad item costs nobody else a score. What
+was accepted is answered, also while the server drains; what is not accepted is told so at once.
+"""
+
+import asyncio
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
+
+from prbench.models import Rater
+from prbench.serve.items import Item, ItemError, Scored
+from prbench.serve.metrics import Metrics
+from prbench.types import AnswerView, Outcome
+
+Result = TypeVar("Result")
+_LONGEST_WAIT_S = 30
+"""The most that a refused client is asked to wait."""
+Show = Callable[[Sequence[Item]], Sequence[AnswerView | ItemError]]
+
+
+class Limits(NamedTuple):
+    """How items are put together, and how many may wait."""
+
+    max_batch: int = 32
+    max_wait_s: float = 0.010
+    max_queue: int = 4096
+    """Items that may wait; a request that would not fit is refused whole."""
+
+
+class OverloadedError(Exception):
+    """The queue is full, or the server drains."""
+
+
+class TooManyError(Exception):
+    """A request with more items than may ever wait."""
+
+
+@dataclass(eq=False)
+class Job:
+    """One request: its items, and what they came to."""
+
+    items: Sequence[Item]
+    arrived: float
+    done: "Future[list[Scored]]" = field(default_factory=Future)
+    shown: Sequence[AnswerView | ItemError] | None = None
+    """Made when the first of its items is reached: items of a request are shown together."""
+    results: dict[int, Scored] = field(default_factory=dict)
+
+    def settle(self, place: int, result: Scored) -> None:
+        """Keep one item's result; the last one answers the request."""
+        self.results[place] = result
+        # From here on it cannot be cancelled; if it was, nobody waits for it any more.
+        if len(self.results) == len(self.items) and self.done.set_running_or_notify_cancel():
+            self.done.set_result([self.results[place] for place in range(len(self.items))])
+
+
+Entry = tuple[Job, int]
+"""One item of a job, by its place."""
+
+
+class Batcher:
+    """Owns the model: nobody else may ask it, or change what it knows of a user.
+
+    Args:
+        model: Who scores.
+        show: Makes views of a request's items; called in the model's thread only.
+        limits: Of batches and queue.
+        metrics: Counts.
+    """
+
+    def __init__(self, model: Rater, show: Show, limits: Limits, metrics: Metrics) -> None:
+        self._model = model
+        self._show = show
+        self._limits = limits
+        self._metrics = metrics
+        self._queue: deque[Entry] = deque()
+        self._chores: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
+        self._changed = threading.Condition()
+        self._busy = False
+        self._draining = self._stopped = False
+        self.abandoned = 0
+        """Items that were accepted and given up."""
+        self._asked, self._asking_s = 0, 0.0
+        self._thread = threading.Thread(target=self._work, name="model", daemon=True)
+        self._thread.start()
+
+    @property
+    def depth(self) -> int:
+        """Items that wait."""
+        return len(self._queue)
+
+    @property
+    def retry_after_s(self) -> int:
+        """In how many seconds what waits now will be answered, as far as can be told."""
+        seconds = self.depth * self._asking_s / self._asked if self._asked else 0.0
+        return min(max(1, math.ceil(seconds)), _LONGEST_WAIT_S)
+
+    @property
+    def draining(self) -> bool:
+        """Whether nothing more is accepted."""
+        return self._draining
+
+    @property
+    def idle(self) -> bool:
+        """Whether everything accepted has been answered."""
+        with self._changed:
+            return not (self._queue or self._chores or self._busy)
+
+    async def score(self, items: Sequence[Item]) -> list[Scored]:
+        """Score a request's items, in their order; cancelling it takes what still waits out of the queue."""
+        if len(items) > self._limits.max_queue:
+            raise TooManyError(f"the request has {len(items)} items, and {self._limits.max_queue} may wait")
+        job = Job(items, time.monotonic())
+        with self._changed:
+            if self._draining:
+                raise OverloadedError("the server is stopping")
+            if len(self._queue) + len(items) > self._limits.max_queue:
+                raise OverloadedError(f"{len(self._queue)} items are waiting, {self._limits.max_queue} are allowed")
+            self._queue.extend((job, place) for place in range(len(items)))
+            self._changed.notify_all()
+        return await asyncio.wrap_future(job.done)
+
+    async def call(self, chore: Callable[[], Result]) -> Result:
+        """Run something in the model's thread, between batches."""
+        done: Future[Result] = Future()
+        with self._changed:
+            if self._draining:
+                raise OverloadedError("the server is stopping")
+            self._chores.append((done, chore))
+            self._changed.notify_all()
+        return await asyncio.wrap_future(done)
+
+    def drain(self) -> None:
+        """Accept nothing more; what was accepted is still answered."""
+        with self._changed:
+            self._draining = True
+            self._changed.notify_all()
+
+    def abandon(self) -> None:
+        """Drain, and give up what still waits."""
+        self.drain()
+        with self._changed:
+            self.abandoned = len(self._queue)
+            for job, _ in self._queue:
+                job.done.cancel()
+            self._queue.clear()
+
+    def stop(self, timeout_s: float | None = None) -> None:
+        """Drain, answer what waits, end the thread."""
+        self.drain()
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+        self._thread.join(timeout_s)
+
+    def _work(self) -> None:
+        while self._await_work():
+            for done, chore in self._take_chores():
+                _settle(done, chore)
+            if batch := self._collect():
+                self._metrics.batches.observe(len(batch))
+                self._answer_all(batch)
+
+    def _await_work(self) -> bool:
+        with self._changed:
+            self._busy = False
+            while not (self._queue or self._chores):
+                if self._stopped:
+                    return False
+                self._changed.wait()
+            self._busy = True
+            return True
+
+    def _take_chores(self) -> list[tuple[Future[Any], Callable[[], Any]]]:
+        with self._changed:
+            taken = [pair for pair in self._chores if pair[0].set_running_or_notify_cancel()]
+            self._chores.clear()
+            return taken
+
+    def _collect(self) -> list[Entry]:
+        """Wait until a batch is full or its first item has waited long enough; take it."""
+        batch: list[Entry] = []
+        with self._changed:
+            self._wait_for_company()
+            while self._queue and len(batch) < self._limits.max_batch:
+                job, place = self._queue.popleft()
+                if not job.done.cancelled():  # else its client went away
+                    batch.append((job, place))
+        return batch
+
+    def _wait_for_company(self) -> None:
+        while self._queue and len(self._queue) < self._limits.max_batch and not self._draining:
+            left = self._queue[0][0].arrived + self._limits.max_wait_s - time.monotonic()
+            if left <= 0:
+                return
+            self._changed.wait(left)
+
+    def _answer_all(self, batch: Sequence[Entry]) -> None:
+        """Answer a batch, whatever happens: an item without an answer would keep its client waiting for ever."""
+        try:
+            self._answer(batch)
+        except BaseException as error:  # a model that breaks its protocol, or calls exit()
+            for job, place in batch:
+                if place not in job.results:
+                    job.settle(place, ItemError("failed", _said(error)))
+
+    def _answer(self, batch: Sequence[Entry]) -> None:
+        asked: list[tuple[Entry, AnswerView]] = []
+        for entry in batch:
+            view = self._view(*entry)
+            if isinstance(view, ItemError):
+                entry[0].settle(entry[1], view)
+            else:
+                asked.append((entry, view))
+        outcomes = self._rate([view for _, view in asked])
+        for ((job, place), _), outcome in zip(asked, outcomes, strict=True):
+            job.settle(place, read(outcome))
+
+    def _view(self, job: Job, place: int) -> AnswerView | ItemError:
+        if job.shown is None:
+            try:
+                job.shown = self._show(job.items)
+            except Exception as error:  # a template or a tokenizer that breaks on this text
+                job.shown = [ItemError("failed", _said(error))] * len(job.items)
+        return job.shown[place]
+
+    def _rate(self, views: Sequence[AnswerView]) -> list[Outcome]:
+        """Ask each distinct view once; every view gets an outcome."""
+        same = self._model.card.deterministic
+        keys = [view if same else place for place, view in enumerate(views)]
+        distinct = dict(zip(keys, views, strict=True))
+        self._metrics.shared.add(len(views) - len(distinct))
+        found = dict(zip(distinct, self._ask(list(distinct.values())), strict=True)) if distinct else {}
+        return [found[key] for key in keys]
+
+    def _ask(self, views: Sequence[AnswerView]) -> list[Outcome]:
+        outcomes = [Outcome.failed("the model gave no outcome")] * len(views)
+        began = time.perf_counter()
+        try:
+            for place, outcome in self._model.rate(views):
+                outcomes[place] = outcome
+        except Exception as error:
+            if len(views) > 1:
+                return [outcome for view in views for outcome in self._ask([view])]
+            return [Outcome.failed(_said(error))]
+        finally:
+            took_s = time.perf_counter() - began
+            self._metrics.model_seconds.observe(took_s)
+            self._asked, self._asking_s = self._asked + len(views), self._asking_s + took_s
+        return outcomes
+
+
+def read(outcome: Outcome) -> Scored:
+    """A score, or why there is none; a failure is never a number (D4).
+
+    Example:
+        >>> read(Outcome.scored(0.5)), read(Outcome.scored(float("inf")))
+        (0.5, ItemError(kind='invalid', message='score is inf'))
+    """
+    if outcome.status == "failed":
+        return ItemError("failed", outcome.reason)
+    if outcome.status != "ok" or outcome.score is None:
+        return ItemError("invalid", outcome.reason or "the model gave no score")
+    # Asked once more: what a model makes without `Outcome.scored` has met no check.
+    return outcome.score if math.isfinite(outcome.score) else ItemError("invalid", f"score is {outcome.score}")
+
+
+def _settle(done: Future[Any], chore: Callable[[], Any]) -> None:
+    try:
+        done.set_result(chore())
+    except Exception as error:
+        done.set_exception(error)
+
+
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,130 @@
+"""What users have judged, kept in one append-only file: every judgment is on disk before it is confirmed.
+
+A torn last line, the trace of a process killed while it wrote, is cut off at the next start. Forgetting a user rewrites
+the file without them: nothing of theirs stays behind. One server writes to a file at a time.
+"""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from filelock import FileLock, Timeout
+from pydantic import ValidationError
+
+from prbench.errors import ConfigError, DataError
+from prbench.run.store import cut_torn_line, whole_lines, write_whole
+from prbench.types import Judgment, Text
+
+
+class Judged(Judgment):
+    """One line of the file."""
+
+    user: Text
+
+
+class FeedbackFile:
+    """Judgments by user, in memory and on disk; use it in a `with` block.
+
+    Args:
+        path: Where; made when the first judgment comes.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder, FeedbackFile(Path(folder) / "judged.jsonl") as file:
+        ...     file.add("ann", Judgment(question="Tea?", chosen="Green.", rejected="Black."))
+        ...     len(file.of("ann")), len(file.of("bob"))
+        True
+        (1, 0)
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = FileLock(f"{path}.lock", blocking=False)
+        self._judged: dict[str, list[Judgment]] = {}
+
+    def __enter__(self) -> Self:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock.acquire()
+        except Timeout:
+            raise ConfigError(
+                f"another server keeps its judgments in {str(self.path)!r}", hint="give this one a --state of its own"
+            ) from None
+        except OSError as error:
+            raise ConfigError(
+                f"cannot write to {str(self.path)!r}: {error.strerror}", hint="choose another --state"
+            ) from error
+        cut_torn_line(self.path)
+        self._load()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._lock.release()
+
+    @property
+    def users(self) -> Mapping[str, Sequence[Judgment]]:
+        """Everybody who has judged something."""
+        return self._judged
+
+    def of(self, user: str) -> tuple[Judgment, ...]:
+        """What a user has judged, oldest first."""
+        return tuple(self._judged.get(user, ()))
+
+    def add(self, user: str, judgment: Judgment) -> bool:
+        """Keep a judgment, on disk when this returns; False if it is there already, as after a client's retry."""
+        if judgment in self.of(user):
+            return False
+        line = Judged(user=user, **judgment.model_dump()).model_dump_json()
+        _append(self.path, line)
+        self._judged.setdefault(user, []).append(judgment)
+        return True
+
+    def forget(self, user: str) -> int:
+        """Remove all that a user has judged, from the disk as well; returns how many judgments that were."""
+        if user not in self._judged:
+            return 0
+        left = {name: judged for name, judged in self._judged.items() if name != user}
+        lines = [
+            Judged(user=name, **judgment.model_dump()).model_dump_json()
+            for name, judged in left.items()
+            for judgment in judged
+        ]
+        write_whole(self.path, "".join(line + "\n" for line in lines))
+        return len(self._judged.pop(user))
+
+    def _load(self) -> None:
+        for number, line in whole_lines(self.path):
+            try:
+                judged = Judged.model_validate_json(line)
+            except ValidationError as error:
+                raise DataError(
+                    f"{self.path}, line {number} is no judgment: {json.dumps(line.strip()[:80])}",
+                    hint="mend or remove the line, or choose another --state",
+                ) from error
+            judgment = Judgment.model_validate(judged.model_dump(exclude={"user"}))
+            self._judged.setdefault(judged.user, []).append(judgment)
+
+
+def _append(path: Path, line: str) -> None:
+    """Write one line and sync it; a line that could not be written whole is taken back."""
+    new = not path.exists()
+    with path.open("ab") as handle:
+        before = handle.seek(0, os.SEEK_END)
+        try:
+            handle.write(line.encode() + b"\n")
+            handle.flush()
+            os.fsync(handle.fileno())
+        except OSError:
+            os.truncate(path, before)
+            raise
+    if new and os.name == "posix":  # the name of a new file is on disk only when its folder is
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

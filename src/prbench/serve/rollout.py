@@ -1,0 +1,71 @@
+"""From a policy's rollout to an item: the question and the user come with the sample, the answer is what was written.
+
+OpenRLHF sends whole texts and one label for each sample. The label says for whom, as JSON; the prompt, which is already
+in the policy's own format, is taken off the text, and the policy's end tokens are taken off the answer: a reward model
+has a format of its own (D9, D14).
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from prbench.serve.items import BadRequestError, Item, parse
+
+_END = re.compile(r"(?:<\|[^<>|]{1,40}\|>|<｜[^<>｜]{1,40}｜>|</s>|<eos>|<end_of_turn>|<pad>|\s)+\Z")
+"""End, padding and turn marks of the usual chat formats, and white space between them."""
+
+
+def label(question: str, user: str | None = None, posts: Sequence[str] | None = None, plan: Sequence[str] = ()) -> str:
+    """What to put into a sample's label column: for whom its answer is to be scored, and to which question.
+
+    Example:
+        >>> label("Tea?", user="ann")
+        '{"question": "Tea?", "user": "ann"}'
+    """
+    fields: dict[str, Any] = {"question": question, "user": user, "posts": posts, "plan": list(plan) or None}
+    return json.dumps({name: value for name, value in fields.items() if value is not None}, ensure_ascii=False)
+
+
+def items_of(queries: Sequence[str], prompts: Sequence[str], labels: Sequence[str]) -> list[Item]:
+    """Items of a batch as OpenRLHF hands it over.
+
+    Example:
+        >>> items_of(["<|user|>Tea?<|assistant|>Green.<|end|>"], ["<|user|>Tea?<|assistant|>"], [label("Tea?", "ann")])
+        [Item(question='Tea?', answer='Green.', user='ann', posts=None, plan=())]
+    """
+    if not len(queries) == len(prompts) == len(labels):
+        raise BadRequestError(f"there are {len(queries)} queries, {len(prompts)} prompts and {len(labels)} labels")
+    return [_item(place, *sample) for place, sample in enumerate(zip(queries, prompts, labels, strict=True))]
+
+
+def _item(place: int, query: str, prompt: str, label: str) -> Item:
+    if not query.startswith(prompt):
+        raise BadRequestError(
+            f"query[{place}] does not begin with prompts[{place}], so where the answer begins is not known: "
+            f"{query[:40]!r} and {prompt[:40]!r}"
+        )
+    try:
+        known = json.loads(label)
+    except ValueError:
+        known = None
+    if not isinstance(known, dict):
+        raise BadRequestError(
+            f'labels[{place}] is {label[:80]!r}: it should be JSON such as {{"question": …, "user": …}}'
+        )
+    try:
+        return parse(Item, json.dumps({**known, "answer": answer_text(query[len(prompt) :])}).encode())
+    except (BadRequestError, ValidationError) as error:
+        raise BadRequestError(f"labels[{place}]: {error}") from error
+
+
+def answer_text(written: str) -> str:
+    r"""What a policy wrote, without the marks at its end.
+
+    Example:
+        >>> answer_text(" Green. <|im_end|>\n<|endoftext|>")
+        'Green.'
+    """
+    return _END.sub("", written).lstrip()

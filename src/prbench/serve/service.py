@@ -1,0 +1,181 @@
+"""A served model: what it scores, what it has learned of users, and who it says it is."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
+
+from prbench.config import digest
+from prbench.data import Suite, load_pairs
+from prbench.errors import ConfigError
+from prbench.models import Model, ModelCard, Rater, load_encoder, load_model
+from prbench.models.protocols import Adaptive
+from prbench.rank import BM25, Dense
+from prbench.serve.batching import Batcher, Limits
+from prbench.serve.feedback import FeedbackFile
+from prbench.serve.items import Item, ItemError, Scored
+from prbench.serve.lint import check_servable
+from prbench.serve.metrics import Metrics
+from prbench.serve.settings import ServeConfig
+from prbench.serve.views import Views
+from prbench.types import AnswerView, Context, Judgment
+
+Json = dict[str, Any]
+_LAST_BATCH_S = 5.0
+"""How long the batch under way may take once everything else is over."""
+
+
+class NotAdaptiveError(Exception):
+    """The model has no `fit_user`."""
+
+
+class RewardService:
+    """One model behind a queue; made by `open_service`.
+
+    Args:
+        model: Who scores.
+        views: Makes what it is shown.
+        feedback: What users have judged.
+        limits: Of batches and queue.
+        suite: The name of the suite whose users are known.
+    """
+
+    def __init__(self, model: Rater, views: Views, feedback: FeedbackFile, limits: Limits, suite: str) -> None:
+        self._model = model
+        self._views = views
+        self._feedback = feedback
+        self._suite = suite
+        self.metrics = Metrics()
+        self.batcher = Batcher(model, self._show, limits, self.metrics)
+
+    @property
+    def card(self) -> ModelCard:
+        """Who answers."""
+        return self._model.card
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether the model learns from judgments."""
+        return isinstance(self._model, Adaptive)
+
+    async def score(self, items: Sequence[Item]) -> list[Scored]:
+        """Score items, in their order."""
+        scored = await self.batcher.score(items)
+        for result in scored:
+            if isinstance(result, ItemError):
+                self.metrics.errors.add(kind=result.kind)
+            else:
+                self.metrics.items.add()
+        return scored
+
+    def judged(self, user: str) -> tuple[Judgment, ...]:
+        """What a user has judged."""
+        return self._feedback.of(user)
+
+    async def adapt(self, user: str, judgment: Judgment) -> int:
+        """Learn from one more judgment and keep it; returns how many there are."""
+        self._must_adapt()
+        return await self.batcher.call(lambda: self._adapt(user, judgment))
+
+    async def forget(self, user: str) -> int:
+        """Forget a user; returns how many judgments are gone."""
+        self._must_adapt()
+        return await self.batcher.call(lambda: self._forget(user))
+
+    def replay(self) -> int:
+        """Teach the model what was judged before it was started; returns of how many users."""
+        if not self.adaptive:
+            return 0
+        for user, judgments in self._feedback.users.items():
+            self._fit(user, tuple(judgments))
+        return len(self._feedback.users)
+
+    def health(self) -> Json:
+        """Who answers, in what state; also what `http:` models ask for."""
+        return {
+            "status": "draining" if self.batcher.draining else "ready",
+            "model": self.card.address,
+            "revision": self._revision(),
+            "reads": sorted(self.card.reads) if self._views.context.needs else [],
+            "context": str(self._views.context),
+            "suite": self._suite,
+            "users": self._views.users,
+            "adapts": self.adaptive,
+        }
+
+    def metrics_text(self) -> str:
+        """All that was counted, for Prometheus."""
+        gauges = {
+            "prbench_queue_items": lambda: self.batcher.depth,
+            "prbench_users_judged": lambda: len(self._feedback.users),
+        }
+        return self.metrics.text(gauges)
+
+    def _revision(self) -> str:
+        """Changes with whatever could change a score; empty where that cannot be told, so that nobody caches."""
+        if not self.card.reusable or self._feedback.users:
+            return ""
+        known = self.card.model_dump(mode="json", include={"address", "revision", "parameters"})
+        return digest([known, str(self._views.context)])[:16]
+
+    def _show(self, items: Sequence[Item]) -> Sequence[AnswerView | ItemError]:
+        return self._views.show(items, judged=self._feedback.users)
+
+    def _must_adapt(self) -> None:
+        if not self.adaptive:
+            raise NotAdaptiveError(f"{self.card.address!r} does not learn from judgments: it has no fit_user")
+
+    def _fit(self, user: str, judgments: Sequence[Judgment]) -> None:
+        cast(Adaptive, self._model).fit_user(user, judgments)
+
+    def _adapt(self, user: str, judgment: Judgment) -> int:
+        before = self.judged(user)
+        if judgment in before:
+            return len(before)
+        self._fit(user, (*before, judgment))
+        try:
+            self._feedback.add(user, judgment)
+        except OSError:
+            self._fit(user, before)  # what is not kept must not be known
+            raise
+        return len(before) + 1
+
+    def _forget(self, user: str) -> int:
+        self._fit(user, ())
+        return self._feedback.forget(user)
+
+
+@contextmanager
+def open_service(
+    config: ServeConfig, *, model: Model | None = None, suite: Suite | None = None
+) -> Iterator[RewardService]:
+    """Load model and suite, check that they can be served, and keep them until the block ends.
+
+    Args:
+        config: What to serve.
+        model: In place of the configuration's address.
+        suite: In place of the configuration's suite.
+    """
+    context = Context.parse(config.context)
+    opened = model if model is not None else load_model(config.model, config.options)
+    rater = check_servable(opened, context, config.options.template)
+    pairs = suite if suite is not None else load_pairs(config.suite)
+    _check_suite(pairs, context)
+    if hasattr(rater, "prepare"):
+        rater.prepare()
+    ranker = BM25() if config.ranker == "bm25" else Dense(load_encoder(config.ranker, config.options))
+    views = Views(pairs, rater, context, ranker=ranker, seed=config.seed)
+    limits = Limits(config.max_batch, config.max_wait_ms / 1000, config.max_queue)
+    with FeedbackFile(config.state) as feedback:
+        service = RewardService(rater, views, feedback, limits, pairs.record.name)
+        try:
+            service.replay()
+            yield service
+        finally:
+            service.batcher.stop(_LAST_BATCH_S if service.batcher.draining else config.drain_s)
+
+
+def _check_suite(suite: Suite, context: Context) -> None:
+    if context.name == "oracle" and not any(pair.rubric_aspects for pair in suite):
+        raise ConfigError(f"suite {suite.record.name!r} has no rubric that 'oracle' could show")
+    if context.name == "opposite" and not any("mirror" in pair.tags for pair in suite):
+        raise ConfigError(f"suite {suite.record.name!r} is not mirrored: there is no opposite user")

@@ -1,0 +1,103 @@
+"""What a user may set of a server; what does not fit together is refused before a model is loaded."""
+
+import os
+from ipaddress import ip_address
+from pathlib import Path
+
+from pydantic import Field, ValidationError
+
+from prbench.config import ModelOptions
+from prbench.errors import ConfigError
+from prbench.types import Frozen
+
+DEFAULT_STATE = Path("runs/serve/feedback.jsonl")
+"""Where judgments are kept unless told otherwise."""
+
+
+class ServeConfig(Frozen):
+    """A server, resolved.
+
+    Example:
+        >>> ServeConfig.of(model="longer", context="none").port
+        8000
+    """
+
+    model: str
+    suite: str = "mirror"
+    """Whose users are known by name."""
+    context: str = "profile"
+    ranker: str = "bm25"
+    seed: int = 0
+    host: str = "127.0.0.1"
+    port: int = Field(default=8000, ge=0, le=65535)
+    """0 takes any free one."""
+    token_env: str | None = None
+    """The environment variable with the bearer token that clients must send."""
+    insecure: bool = False
+    """Whether a host beyond this machine may be bound without a token."""
+    max_batch: int = Field(default=32, ge=1)
+    max_wait_ms: float = Field(default=10.0, ge=0)
+    max_queue: int = Field(default=4096, ge=1)
+    max_body: int = Field(default=16 * 2**20, ge=1)
+    """Most bytes of a request."""
+    state: Path = DEFAULT_STATE
+    drain_s: float = Field(default=60.0, gt=0)
+    """The most that answering what was accepted may take once the server is told to stop."""
+    options: ModelOptions = ModelOptions()
+
+    @classmethod
+    def of(cls, **settings: object) -> "ServeConfig":
+        """Make a configuration of what a user typed; what does not fit is said in the user's words."""
+        try:
+            config = cls.model_validate(settings)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"]))
+            raise ConfigError(f"{place} is {first['input']!r}: {first['msg']}") from error
+        config.check_reach()
+        return config
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach the server."""
+        return is_loopback(self.host)
+
+    @property
+    def token(self) -> str | None:
+        """What clients must send."""
+        return read_token(self.token_env)
+
+    def check_reach(self) -> None:
+        """Refuse to stand open to a network by mistake."""
+        if not self.loopback and self.token is None and not self.insecure:
+            raise ConfigError(
+                f"host {self.host!r} can be reached from other machines, and there is no token",
+                hint="name the variable that holds one with --token-env NAME, or say --insecure",
+            )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address is this machine's own.
+
+    Example:
+        >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+        (True, True, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def read_token(variable: str | None) -> str | None:
+    """A token from the environment; a variable that was named must hold one."""
+    if variable is None:
+        return None
+    token = os.environ.get(variable, "").strip()
+    if not token or not (token.isascii() and token.isprintable()):
+        raise ConfigError(
+            f"the variable {variable!r} holds no token", hint=f"set it, for example {variable}=$(openssl rand -hex 24)"
+        )
+    return token

@@ -1,0 +1,142 @@
+"""From an item to what the model is shown: by the benchmark's own builder, so that both score the same thing (D14).
+
+Items of one request that ask the same question of the same user are shown together, as the two answers of a pair are:
+all with the same posts, those that fit beside the longest.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from prbench.contexts import ContextBuilder, ShownAnswers, Unfit
+from prbench.errors import ContextError, ModelError
+from prbench.models import Rater
+from prbench.rank import Ranker
+from prbench.serve.items import Item, ItemError
+from prbench.types import AnswerView, Context, Pair, Post
+
+_RENEWED_AFTER = 20_000
+"""Answers after which the builder is made anew: it remembers the length of every answer it has met, and a server meets
+new ones for weeks."""
+
+Shown = AnswerView | ItemError
+_Group = tuple[str | None, str, tuple[Post, ...] | None, tuple[str, ...]]
+
+
+class Views:
+    """Makes views for one model, suite and context. Not for several threads at once.
+
+    Args:
+        pairs: The whole suite, every split.
+        model: Who will be shown the views.
+        context: What of a user is shown.
+        ranker: Chooses posts; default as in the benchmark.
+        seed: Of the derangement behind `other`, as in the benchmark.
+
+    Example:
+        >>> from prbench.models import load_model
+        >>> views = Views([], load_model("longer"), Context.parse("none"))
+        >>> views.show([Item(question="Tea?", answer="Green.")])[0].answer
+        'Green.'
+    """
+
+    def __init__(
+        self, pairs: Sequence[Pair], model: Rater, context: Context, *, ranker: Ranker | None = None, seed: int = 0
+    ) -> None:
+        self.context = context
+        self._plans: dict[str, tuple[str, ...]] = {}
+        self._new_builder = partial(ContextBuilder, pairs, model, ranker=ranker, seed=seed, plans=self._plans)
+        self._builder = self._new_builder()
+        self._shown = 0
+        self._by_user: dict[str, dict[str, list[Pair]]] = defaultdict(lambda: defaultdict(list))
+        for pair in pairs:
+            self._by_user[pair.user][pair.question].append(pair)
+
+    @property
+    def users(self) -> int:
+        """How many users the suite has."""
+        return len(self._by_user)
+
+    def show(self, items: Sequence[Item], judged: Mapping[str, object] | None = None) -> list[Shown]:
+        """What the model sees of each item, or why it can see nothing.
+
+        Args:
+            items: Of one request.
+            judged: Users who have judged pairs: such a user is shown by name also where there are no posts.
+        """
+        if self._shown > _RENEWED_AFTER:
+            self._builder, self._shown = self._new_builder(), 0
+        self._shown += len(items)
+        groups: dict[_Group, list[int]] = defaultdict(list)
+        for place, item in enumerate(items):
+            groups[item.user, item.question, item.posts, item.plan].append(place)
+        shown: dict[int, Shown] = {}
+        for places in groups.values():
+            shown.update(zip(places, self._group([items[place] for place in places], judged or {}), strict=True))
+        return [shown[place] for place in range(len(items))]
+
+    def _group(self, items: Sequence[Item], judged: Mapping[str, object]) -> Sequence[Shown]:
+        first, answers = items[0], [item.answer for item in items]
+        if first.user in judged and first.user not in self._by_user and first.posts is None:
+            first = first.model_copy(update={"posts": ()})  # known by judgments alone
+        found = self._find(first, answers)
+        if isinstance(found, ItemError):
+            return [found] * len(items)
+        pair, context = found
+        return self._built(pair, context, answers, first)
+
+    def _find(self, item: Item, answers: Sequence[str]) -> tuple[Pair, Context] | ItemError:
+        """The pair to be shown with other answers, and the context to show it in."""
+        if self.context.name == "none":
+            return _pair(item, item.user or "nobody"), self.context
+        if item.posts is not None:
+            return self._own(item)
+        if item.user is None or item.user not in self._by_user:
+            wanted = (
+                "no user and no posts" if item.user is None else f"no user {item.user!r} in the suite, and no posts"
+            )
+            return ItemError("unknown-user", f"there is {wanted}: context '{self.context}' cannot be shown")
+        if item.plan and "plan" not in self.context.needs:
+            return ItemError("unfit", f"context '{self.context}' shows no plan, and the item has one")
+        pair = self._of_suite(item.user, item.question, answers)
+        if "plan" in self.context.needs and not self.context.leaks:
+            self._plans[pair.id] = item.plan
+        return pair, self.context
+
+    def _own(self, item: Item) -> tuple[Pair, Context] | ItemError:
+        """Somebody whose posts come with the item: what was sent is what is shown."""
+        if self.context.name in ("other", "opposite"):
+            return ItemError("unfit", f"context '{self.context}' shows somebody of the suite, and the item has posts")
+        pair = _pair(item, item.user or "nobody")
+        self._plans[pair.id] = item.plan
+        if item.posts:
+            retrieved = self.context.name == "retrieved" and not item.plan
+            return pair, self.context if retrieved else Context("profile+plan" if item.plan else "profile")
+        return pair, Context("plan" if item.plan else "none")
+
+    def _of_suite(self, user: str, question: str, answers: Sequence[str]) -> Pair:
+        """The suite's pair with this question, the one with one of these answers first; else a new question."""
+        questions = self._by_user[user]
+        if question in questions:
+            asked = questions[question]
+            return next((pair for pair in asked if pair.chosen in answers or pair.rejected in answers), asked[0])
+        # Of the user's other questions only the posts hold, and who is shown instead; never what was expected there.
+        any_pair = next(iter(questions.values()))[0]
+        return any_pair.model_copy(update={"question": question, "narrative": "", "rubric_aspects": ()})
+
+    def _built(self, pair: Pair, context: Context, answers: Sequence[str], item: Item) -> Sequence[Shown]:
+        try:
+            shown = self._builder.show_answers(pair, context, answers)
+        except (ContextError, ModelError) as error:
+            shown = Unfit(error.message)
+        if not isinstance(shown, ShownAnswers):
+            return [ItemError("unfit", shown.reason)] * len(answers)
+        if item.posts is None or self.context.name == "none":
+            return shown.views
+        return [replace(view, user=item.user) for view in shown.views]
+
+
+def _pair(item: Item, user: str) -> Pair:
+    """A pair for somebody outside the suite; its answers are never shown, the item's are."""
+    return Pair(id="item", user=user, question=item.question, profile=item.posts or (), chosen="1", rejected="2")

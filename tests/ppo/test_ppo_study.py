@@ -1,0 +1,140 @@
+"""A whole study on a tiny real policy: trained, continued, judged once, readable by what comes after it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from ppo_world import PlantedJudge, tiny_policy, tiny_suite
+from prbench.cli import app
+from prbench.errors import ConfigError, ModelError, RunError, StudyError
+from prbench.report import render
+from prbench.studies.best_of_n import parse_model
+from prbench.studies.ppo.options import PPOOptions
+from prbench.studies.ppo.recipe import ppo_study
+from prbench.studies.ppo.section import ppo_section
+from prbench.studies.ppo.settings import PPOSettings
+from prbench.studies.ppo.tables import ppo_tables
+from prbench.studies.study import read_study
+from split_suite import write_suite
+
+OPTIONS = PPOOptions(steps=2, prompts=2, rollouts=2, new_tokens=6, posts=1, temperature=1)
+REWARDS = [parse_model("py:ppo_world:e_share"), parse_model("shorter")]
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> PPOSettings:
+    policy = tiny_policy(tmp_path_factory.mktemp("policy"), initializer_range=0.15)
+    return PPOSettings(policy=policy, items=8, answers=2, judge_pairs=20, options=OPTIONS)
+
+
+@pytest.fixture(scope="module")
+def study(settings: PPOSettings, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("study") / "ppo"
+    ppo_study(settings, REWARDS, out, suite=tiny_suite(), judge=PlantedJudge(), say=lambda line: None)
+    return out
+
+
+def test_study_json_is_a_study_of_every_reward_model(study: Path):
+    found = read_study(study)
+    assert found.kind == "ppo"
+    assert sorted(found.models) == ["py:ppo_world:e_share", "shorter"]
+    assert found.models["shorter"].context == "none"
+    assert found.models["py:ppo_world:e_share"].context == "profile"
+    for outcome in found.models.values():
+        assert set(outcome.items) <= set(found.items)
+        assert len(outcome.items) >= 7  # an item all of whose answers are empty has no score
+        assert set(outcome.details["seeds"]) == {"0"}
+    assert found.judge.accuracy.value == 1.0
+    assert found.details["untrained"]["score"]["n"] >= 7
+
+
+def test_continuing_costs_nothing(settings: PPOSettings, study: Path):
+    judge = PlantedJudge()
+    before = {path: path.read_bytes() for path in study.rglob("*.jsonl")}
+    ppo_study(settings, REWARDS, study, suite=tiny_suite(), judge=judge, say=lambda line: None)
+    assert judge.asked == 0
+    assert {path: path.read_bytes() for path in study.rglob("*.jsonl")} == before
+
+
+def test_seeds_of_one_reward_model_are_averaged(settings: PPOSettings, study: Path):
+    other = settings.model_copy(update={"options": OPTIONS.model_copy(update={"seed": 1})})
+    found = ppo_study(other, REWARDS[1:], study, suite=tiny_suite(), judge=PlantedJudge(), say=lambda line: None)
+    assert found is not None
+    shorter = found["models"]["shorter"]
+    seeds = shorter["details"]["seeds"]
+    assert set(seeds) == {"0", "1"}
+    assert set(found["models"]["py:ppo_world:e_share"]["details"]["seeds"]) == {"0"}
+    assert shorter["score"]["value"] == pytest.approx(sum(seed["score"] for seed in seeds.values()) / 2, abs=0.2)
+    read_study(study)
+
+
+def test_tables_and_section_show_every_training(study: Path):
+    found = json.loads((study / "study.json").read_text())
+    text = render(ppo_tables(found), "md")
+    assert "py:ppo_world:e_share" in text
+    assert "untrained policy" in text
+    section = ppo_section(study)
+    assert section.id == "ppo"
+    assert section.body.count("<svg") == 4 * len(found["models"])
+    assert "KL to the base model" in section.body
+
+
+def test_without_a_judge_nothing_is_concluded_until_there_is_one(settings: PPOSettings, tmp_path: Path):
+    told: list[str] = []
+    out = tmp_path / "ppo"
+    assert ppo_study(settings, REWARDS[1:], out, suite=tiny_suite(), say=told.append) is None
+    assert not (out / "study.json").exists()
+    assert "nothing is concluded" in told[-1]
+    judge = PlantedJudge()
+    assert ppo_study(settings, (), out, train_only=True, suite=tiny_suite(), judge=judge, say=told.append) is None
+    assert judge.asked == 0
+    found = ppo_study(settings, (), out, suite=tiny_suite(), judge=PlantedJudge(), say=told.append)
+    assert found is not None
+    assert list(found["models"]) == ["shorter"]
+
+
+def test_a_judge_at_chance_ranks_nothing(settings: PPOSettings, study: Path):
+    with pytest.raises(StudyError, match="at chance"):
+        ppo_study(
+            settings, (), study, suite=tiny_suite(), judge=PlantedJudge("blind", blind=True), say=lambda line: None
+        )
+
+
+def test_a_judge_that_is_ranked_is_refused(settings: PPOSettings, tmp_path: Path):
+    judge = PlantedJudge("shorter")
+    with pytest.raises(ConfigError, match="share"):
+        ppo_study(settings, REWARDS[1:], tmp_path / "x", suite=tiny_suite(), judge=judge, say=lambda line: None)
+    assert not (tmp_path / "x").exists()
+
+
+def test_one_folder_one_study(settings: PPOSettings, study: Path):
+    longer = settings.model_copy(update={"options": OPTIONS.model_copy(update={"steps": 3})})
+    with pytest.raises(RunError, match="steps 2, not 3"):
+        ppo_study(longer, REWARDS, study, suite=tiny_suite(), say=lambda line: None)
+
+
+def test_d4_a_reward_model_that_never_answers_trains_nothing(settings: PPOSettings, tmp_path: Path):
+    many = settings.model_copy(update={"options": OPTIONS.model_copy(update={"steps": 9})})
+    rewards = [parse_model("py:ppo_world:broken")]
+    with pytest.raises(ModelError, match="no usable reward"):
+        ppo_study(many, rewards, tmp_path / "ppo", suite=tiny_suite(), judge=PlantedJudge(), say=lambda line: None)
+    assert not (tmp_path / "ppo" / "study.json").exists()
+
+
+def test_noised_oracles_cannot_pay_new_answers(settings: PPOSettings, tmp_path: Path):
+    with pytest.raises(ConfigError, match="stored answers only"):
+        ppo_study(settings, [parse_model("noised-oracle:0.5")], tmp_path / "x", suite=tiny_suite())
+
+
+def test_the_command_trains_and_says_what_is_missing(settings: PPOSettings, tmp_path: Path):
+    suite = write_suite(tmp_path / "suite.jsonl")
+    sizes = ["--steps", "1", "--prompts", "1", "--rollouts", "2", "--new-tokens", "4", "--posts", "1", "--items", "4"]
+    place = ["--suite", str(suite), "--policy", settings.policy, "-o", str(tmp_path / "ppo")]
+    result = CliRunner().invoke(app, ["study", "ppo", "--reward", "shorter", "longer", *sizes, *place])
+    assert result.exit_code == 0, result.output
+    assert sorted(path.name.split("-")[0] for path in (tmp_path / "ppo" / "trainings").iterdir()) == [
+        "longer",
+        "shorter",
+    ]

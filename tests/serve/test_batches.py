@@ -1,0 +1,260 @@
+"""The queue: batches across requests, one thread for the model, nothing lost, nothing crossed, nothing asked twice."""
+
+import asyncio
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from prbench.models import ModelCard
+from prbench.serve.batching import Batcher, Limits, OverloadedError
+from prbench.serve.items import Item, ItemError
+from prbench.serve.metrics import Metrics
+from prbench.types import AnswerView
+from serve_models import Faulty, Recorder, Slow, known_score
+
+
+def show(items):
+    return [AnswerView(item.question, item.answer) for item in items]
+
+
+def items(*answers):
+    return [Item(question="Tea?", answer=answer) for answer in answers]
+
+
+def expected(answer):
+    return known_score("Tea?", answer)
+
+
+def test_d12_concurrent_requests_are_scored_in_one_batch(start):
+    model = Recorder()
+    with start(model, context="none", max_batch=16, max_wait_ms=2000) as client:
+
+        def post(number):
+            body = {"items": [{"question": "Tea?", "answer": f"answer {number}"}]}
+            return client.post("/score", json=body).json()["scores"]
+
+        with ThreadPoolExecutor(16) as pool:
+            found = list(pool.map(post, range(16)))
+    assert found == [[expected(f"answer {number}")] for number in range(16)]
+    assert [len(batch) for batch in model.batches] == [16]
+
+
+def test_d12_the_server_answers_while_the_model_works(start):
+    model = Recorder()
+    model.gate.clear()
+    with start(model, context="none", max_wait_ms=0) as client, ThreadPoolExecutor(1) as pool:
+        scoring = pool.submit(client.post, "/score", json={"items": [{"question": "Tea?", "answer": "x"}]})
+        while not model.batches:
+            time.sleep(0.005)
+        assert client.get("/health").json()["status"] == "ready"
+        assert not scoring.done()
+        model.gate.set()
+        assert scoring.result().status_code == 200
+
+
+def test_a_lonely_item_waits_no_longer_than_it_must():
+    model = Recorder()
+    batcher = Batcher(model, show, Limits(max_batch=64, max_wait_s=0.05), Metrics())
+    began = time.monotonic()
+    assert asyncio.run(batcher.score(items("x"))) == [expected("x")]
+    assert 0.04 < time.monotonic() - began < 5
+    batcher.stop()
+
+
+def test_a_request_larger_than_a_batch_is_cut_and_put_together_again():
+    model = Recorder()
+    batcher = Batcher(model, show, Limits(max_batch=4, max_wait_s=0), Metrics())
+    answers = [str(number) for number in range(11)]
+    assert asyncio.run(batcher.score(items(*answers))) == [expected(answer) for answer in answers]
+    assert [len(batch) for batch in model.batches] == [4, 4, 3]
+    assert len(model.threads) == 1
+    batcher.stop()
+
+
+def test_equal_items_are_asked_once_unless_the_model_samples():
+    model, metrics = Recorder(), Metrics()
+    batcher = Batcher(model, show, Limits(max_wait_s=0.01), metrics)
+    assert asyncio.run(batcher.score(items("a", "b", "a", "a"))) == [expected(answer) for answer in "abaa"]
+    assert [len(batch) for batch in model.batches] == [2]
+    assert metrics.shared.value() == 2
+    batcher.stop()
+
+    dice = Recorder()
+    dice.card = ModelCard(address="dice", deterministic=False)
+    batcher = Batcher(dice, show, Limits(max_wait_s=0.01), Metrics())
+    asyncio.run(batcher.score(items("a", "a")))
+    assert [len(batch) for batch in dice.batches] == [2]
+    batcher.stop()
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    requests=st.lists(st.lists(st.sampled_from(["a", "b", "c", "nan", "raise", "unanswered"]), min_size=1), min_size=1),
+    max_batch=st.integers(1, 9),
+    max_wait_s=st.sampled_from([0.0, 0.002]),
+)
+def test_whatever_is_asked_together_each_request_gets_its_own_answers(requests, max_batch, max_wait_s):
+    batcher = Batcher(Faulty(), show, Limits(max_batch, max_wait_s), Metrics())
+
+    async def ask_all():
+        return await asyncio.gather(*(batcher.score(items(*answers)) for answers in requests))
+
+    try:
+        found = asyncio.run(ask_all())
+    finally:
+        batcher.stop()
+    for answers, scores in zip(requests, found, strict=True):
+        for answer, score in zip(answers, scores, strict=True):
+            if answer in "abc":
+                assert score == expected(answer)
+            else:
+                assert isinstance(score, ItemError)
+                assert score.kind == ("invalid" if answer == "nan" else "failed")
+
+
+def test_a_view_that_cannot_be_made_is_that_requests_fault_alone():
+    def fussy(asked):
+        if any(item.answer == "bad" for item in asked):
+            raise ValueError("no such template")
+        return show(asked)
+
+    batcher = Batcher(Recorder(), fussy, Limits(max_wait_s=0.05), Metrics())
+
+    async def both():
+        return await asyncio.gather(batcher.score(items("good")), batcher.score(items("bad", "x")))
+
+    good, bad = asyncio.run(both())
+    assert good == [expected("good")]
+    assert bad == [ItemError("failed", "ValueError: no such template")] * 2
+    batcher.stop()
+
+
+def test_what_was_accepted_is_answered_while_it_drains_and_nothing_else():
+    model = Slow()
+    batcher = Batcher(model, show, Limits(max_batch=2, max_wait_s=10), Metrics())
+
+    async def scenario():
+        accepted = asyncio.gather(*(batcher.score(items(str(number))) for number in range(5)))
+        await asyncio.sleep(0.01)
+        batcher.drain()
+        with pytest.raises(OverloadedError, match="stopping"):
+            await batcher.score(items("late"))
+        with pytest.raises(OverloadedError, match="stopping"):
+            await batcher.call(lambda: None)
+        return await accepted
+
+    began = time.monotonic()
+    assert asyncio.run(scenario()) == [[expected(str(number))] for number in range(5)]
+    assert time.monotonic() - began < 5  # draining does not wait for a batch to fill
+    batcher.stop()
+    assert batcher.idle
+
+
+def test_a_full_queue_refuses_a_request_whole():
+    model = Recorder()
+    model.gate.clear()
+    batcher = Batcher(model, show, Limits(max_batch=1, max_wait_s=0, max_queue=3), Metrics())
+
+    async def scenario():
+        first = asyncio.ensure_future(batcher.score(items("under way")))
+        while not model.batches:
+            await asyncio.sleep(0.005)
+        waiting = asyncio.ensure_future(batcher.score(items("a", "b")))
+        await asyncio.sleep(0.01)
+        with pytest.raises(OverloadedError, match="2 items are waiting, 3 are allowed"):
+            await batcher.score(items("c", "d"))
+        third = asyncio.ensure_future(batcher.score(items("e")))
+        await asyncio.sleep(0.01)
+        model.gate.set()
+        return await first, await waiting, await third
+
+    assert asyncio.run(scenario()) == ([expected("under way")], [expected("a"), expected("b")], [expected("e")])
+    assert batcher.retry_after_s >= 1
+    batcher.stop()
+
+
+def test_a_request_that_could_never_wait_is_told_so(start):
+    with start(Recorder(), context="none", max_queue=2) as client:
+        body = {"items": [{"question": "Tea?", "answer": str(number)} for number in range(3)]}
+        response = client.post("/score", json=body)
+    assert response.status_code == 413  # another try would not help, so not 503
+    assert response.json()["error"]["message"] == "the request has 3 items, and 2 may wait"
+
+
+def test_given_up_items_are_cancelled_and_counted():
+    model = Recorder()
+    model.gate.clear()
+    batcher = Batcher(model, show, Limits(max_batch=1, max_wait_s=0), Metrics())
+
+    async def scenario():
+        under_way = asyncio.ensure_future(batcher.score(items("under way")))
+        while not model.batches:
+            await asyncio.sleep(0.005)
+        waiting = asyncio.ensure_future(batcher.score(items("a", "b")))
+        await asyncio.sleep(0.01)
+        batcher.abandon()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        model.gate.set()
+        return await under_way
+
+    assert asyncio.run(scenario()) == [expected("under way")]
+    assert batcher.abandoned == 2
+    batcher.stop()
+
+
+def test_a_model_that_exits_does_not_take_the_queue_along():
+    class Quitter(Recorder):
+        def outcome(self, view):
+            raise SystemExit(3) if view.answer == "exit" else ValueError("not that")
+
+    batcher = Batcher(Quitter(), show, Limits(max_wait_s=0), Metrics())
+    assert asyncio.run(batcher.score(items("exit")))[0] == ItemError("failed", "SystemExit: 3")
+    assert asyncio.run(batcher.score(items("on")))[0].kind == "failed"
+    batcher.stop()
+
+
+def test_what_nobody_waits_for_is_not_asked(start):
+    model = Recorder()
+    model.gate.clear()
+    with start(model, context="none", max_batch=1, max_wait_ms=0) as client:
+        body = {"items": [{"question": "Tea?", "answer": "first"}]}
+        patient = threading.Thread(target=client.post, args=("/score",), kwargs={"json": body})
+        patient.start()
+        while not model.batches:
+            time.sleep(0.005)
+        gone = {"items": [{"question": "Tea?", "answer": "gone"}]}
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.post(f"{client.base_url}/score", json=gone, timeout=0.2)
+        for _ in range(400):
+            if 'prbench_errors_total{kind="disconnected"} 1' in client.get("/metrics").text:
+                break
+            time.sleep(0.01)
+        model.gate.set()
+        patient.join()
+        last = client.post("/score", json={"items": [{"question": "Tea?", "answer": "last"}]})
+    assert last.json()["scores"] == [expected("last")]
+    assert [view.answer for batch in model.batches for view in batch] == ["first", "last"]
+
+
+def test_chores_run_in_the_models_thread_between_batches():
+    model = Recorder()
+    batcher = Batcher(model, show, Limits(max_wait_s=0), Metrics())
+
+    async def scenario():
+        await batcher.score(items("x"))
+        return await batcher.call(threading.get_ident)
+
+    assert {asyncio.run(scenario())} == model.threads
+
+    def broken():
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        asyncio.run(batcher.call(broken))
+    batcher.stop()

@@ -1,0 +1,159 @@
+"""Judgments: learned from, on disk before they are confirmed, replayed at the next start, and really forgotten."""
+
+import json
+
+import pytest
+
+from prbench.errors import ConfigError, DataError
+from prbench.serve.feedback import FeedbackFile
+from prbench.types import Judgment
+from serve_models import Adaptive, Recorder
+
+RED = {"question": "Which ink?", "chosen": "The red ink.", "rejected": "The blue ink."}
+
+
+def scores(client, user):
+    items = [{"question": "Which yarn?", "answer": answer, "user": user} for answer in ("red yarn", "blue yarn")]
+    response = client.post("/score", json={"items": items})
+    return response.status_code, response.json()["scores"]
+
+
+def test_a_judgment_changes_what_the_user_is_paid_for(start, tmp_path):
+    with start(Adaptive()) as client:
+        assert scores(client, "zoe") == (422, [None, None])  # nobody knows her
+        assert client.get("/users/zoe/feedback").json() == {"user": "zoe", "count": 0, "judgments": []}
+        assert client.post("/users/zoe/feedback", json=RED).json() == {"user": "zoe", "count": 1}
+        assert scores(client, "zoe") == (200, [1.0, 0.0])
+        assert client.get("/users/zoe/feedback").json()["judgments"] == [RED]
+        assert client.get("/health").json()["revision"] == ""  # what was scored before must not be taken from a cache
+
+    with start(Adaptive()) as client:  # another process would do the same
+        assert scores(client, "zoe") == (200, [1.0, 0.0])
+        assert client.delete("/users/zoe/feedback").json() == {"user": "zoe", "forgotten": 1}
+        assert scores(client, "zoe") == (422, [None, None])
+        assert client.delete("/users/zoe/feedback").json()["forgotten"] == 0
+    assert "zoe" not in (tmp_path / "judged.jsonl").read_text()
+
+
+def test_a_retry_does_not_count_twice(start):
+    with start(Adaptive()) as client:
+        for _ in range(3):
+            assert client.post("/users/zoe/feedback", json=RED).json()["count"] == 1
+        other = {**RED, "chosen": "The very red ink."}
+        assert client.post("/users/zoe/feedback", json=other).json()["count"] == 2
+
+
+def test_names_may_hold_anything(start):
+    with start(Adaptive()) as client:
+        for user in ("a/b", "jürgen 2", "x%2Fy", "?q=1"):
+            from urllib.parse import quote
+
+            path = f"/users/{quote(user, safe='')}/feedback"
+            assert client.post(path, json=RED).json() == {"user": user, "count": 1}
+            assert scores(client, user)[0] == 200
+
+
+def test_a_user_of_the_suite_learns_beside_the_posts(start, suite):
+    user = suite[0].user
+    with start(Adaptive()) as client:
+        before = scores(client, user)
+        client.post(f"/users/{user}/feedback", json=RED)
+        assert scores(client, user) == before  # this model follows posts where there are some
+        assert client.get(f"/users/{user}/feedback").json()["count"] == 1
+
+
+def test_a_model_that_does_not_learn_says_so(start):
+    with start(Recorder()) as client:
+        refused = client.post("/users/zoe/feedback", json=RED)
+        assert refused.status_code == 501
+        assert "fit_user" in refused.json()["error"]["message"]
+        assert client.delete("/users/zoe/feedback").status_code == 501
+        assert client.get("/users/zoe/feedback").json()["count"] == 0
+        assert not client.get("/health").json()["adapts"]
+
+
+def test_a_model_that_refuses_to_learn_keeps_nothing(start, tmp_path):
+    from prbench.errors import ModelError
+
+    class Stubborn(Adaptive):
+        def fit_user(self, user, judgments):
+            raise ModelError("one reward for all")
+
+    with start(Stubborn()) as client:
+        refused = client.post("/users/zoe/feedback", json=RED)
+        assert (refused.status_code, refused.json()["error"]["message"]) == (409, "one reward for all")
+        assert client.get("/users/zoe/feedback").json()["count"] == 0
+    assert not (tmp_path / "judged.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ({"question": "Q?", "chosen": "a"}, "rejected is missing"),
+        ({"question": "Q?", "chosen": "a", "rejected": "a"}, "the same text"),
+        ({"question": "Q?", "chosen": "a", "rejected": 3}, "rejected is 3"),
+    ],
+)
+def test_a_wrong_judgment_is_told_what_is_wrong(start, body, says):
+    with start(Adaptive()) as client:
+        response = client.post("/users/zoe/feedback", json=body)
+    assert response.status_code == 400
+    assert says in response.json()["error"]["message"]
+
+
+def test_what_cannot_be_kept_is_not_learned(start, tmp_path):
+    model = Adaptive()
+    with start(model) as client:
+        client.post("/users/zoe/feedback", json=RED)
+        (tmp_path / "judged.jsonl").unlink()
+        (tmp_path / "judged.jsonl").mkdir()  # from now on nothing can be written
+        failed = client.post("/users/zoe/feedback", json={**RED, "question": "Which kite?"})
+        assert failed.status_code == 500
+        assert client.get("/users/zoe/feedback").json()["count"] == 1
+        assert len(model.judged["zoe"]) == 1
+
+
+def test_a_torn_last_line_is_cut_off_and_the_rest_stands(tmp_path):
+    path = tmp_path / "judged.jsonl"
+    judgments = [Judgment(question=f"Q{number}?", chosen="a", rejected="b") for number in range(3)]
+    with FeedbackFile(path) as file:
+        for judgment in judgments:
+            assert file.add("ann", judgment)
+    whole = path.read_bytes()
+    last = whole.rstrip(b"\n").rfind(b"\n") + 1
+    for cut in range(last, len(whole)):
+        path.write_bytes(whole[:cut])
+        with FeedbackFile(path) as file:
+            assert file.of("ann") == tuple(judgments[:2])
+            file.add("ann", judgments[2])
+        assert path.read_bytes() == whole
+
+
+def test_a_line_that_is_no_judgment_is_refused_with_its_number(tmp_path):
+    path = tmp_path / "judged.jsonl"
+    path.write_text(json.dumps({"user": "ann", **RED}) + '\n{"user": "ann"}\n')
+    with pytest.raises(DataError, match="line 2"), FeedbackFile(path):
+        pass
+
+
+def test_two_servers_do_not_share_a_file(tmp_path):
+    with (
+        FeedbackFile(tmp_path / "judged.jsonl"),
+        pytest.raises(ConfigError, match="another server") as caught,
+        FeedbackFile(tmp_path / "judged.jsonl"),
+    ):
+        pass
+    assert "--state" in caught.value.hint
+
+
+def test_forgetting_one_leaves_the_others(tmp_path):
+    path = tmp_path / "judged.jsonl"
+    judgment = Judgment(question="Q?", chosen="a", rejected="b")
+    with FeedbackFile(path) as file:
+        for user in ("ann", "bob", "eve"):
+            file.add(user, judgment)
+        assert file.forget("bob") == 1
+        file.add("dan", judgment)
+    with FeedbackFile(path) as file:
+        assert list(file.users) == ["ann", "eve", "dan"]
+    assert "bob" not in path.read_text()

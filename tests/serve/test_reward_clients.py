@@ -1,0 +1,362 @@
+"""The clients: they raise, or drop and count; and they take exactly the calls that trainers make."""
+
+import inspect
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from prbench.errors import ConfigError
+from prbench.serve import Item, RewardClient, RewardError, label, trl_reward
+from prbench.serve.clients import openrlhf_reward, verl_reward
+from prbench.serve.items import BadRequestError
+from prbench.serve.rollout import answer_text, items_of
+from prbench.types import Post
+from serve_models import Adaptive, Recorder, known_score
+
+SIGNATURES = json.loads(Path(__file__).with_name("signatures.json").read_text())
+POSTS = ["I like tea."]
+SHOWN = (Post(id="1", text="I like tea."),)
+
+
+def signature(framework, part):
+    (found,) = [row for row in SIGNATURES if row["framework"] == framework and part in row["call"]]
+    return found
+
+
+def expected(answer, question="Tea?"):
+    return known_score(question, answer, SHOWN)
+
+
+def item(answer):
+    return {"question": "Tea?", "answer": answer, "posts": POSTS}
+
+
+@pytest.fixture
+def url(faulty):
+    return str(faulty.base_url)
+
+
+@pytest.fixture
+def raising(url):
+    with RewardClient(url) as client:
+        yield trl_reward(client)
+
+
+@pytest.fixture
+def dropping(url):
+    with RewardClient(url, on_error="drop") as client:
+        yield trl_reward(client)
+
+
+@pytest.fixture
+def reward_url(monkeypatch, url):
+    monkeypatch.setenv("PRBENCH_REWARD_URL", url)
+    opened = []
+
+    def opening(*arguments, **settings):
+        opened.append(RewardClient(*arguments, **settings))
+        return opened[-1]
+
+    for module, cached in ((openrlhf_reward, openrlhf_reward.environment_client), (verl_reward, verl_reward._client)):
+        monkeypatch.setattr(module, "RewardClient", opening)
+        cached.cache_clear()
+    yield url
+    for client in opened:
+        client.close()
+    openrlhf_reward.environment_client.cache_clear()
+    verl_reward._client.cache_clear()
+
+
+def test_scores_come_in_the_order_of_the_items(url):
+    answers = [f"answer {number}" for number in range(30)]
+    with RewardClient(url, batch=7) as client:
+        assert client.score([item(answer) for answer in answers]) == [expected(answer) for answer in answers]
+        assert client.score([Item(question="Tea?", answer="x", posts=POSTS)]) == [expected("x")]
+        assert client.score([]) == []
+        assert (client.tally.asked, client.tally.scored, client.tally.retries) == (31, 31, 0)
+
+
+@pytest.mark.parametrize(("answer", "kind"), [("nan", "invalid"), ("raise", "failed"), ("unanswered", "failed")])
+def test_d4_the_client_raises_or_drops_and_counts(url, answer, kind):
+    with RewardClient(url) as client, pytest.raises(RewardError, match=rf"no score for item 1: .*\({kind}\)"):
+        client.score([item("good"), item(answer)])
+    with RewardClient(url, on_error="drop") as client:
+        assert client.score([item("good"), item(answer), item("fine")]) == [expected("good"), None, expected("fine")]
+        assert client.score([item(answer)]) == [None]
+        assert (client.tally.asked, client.tally.scored, dict(client.tally.dropped)) == (4, 2, {kind: 2})
+
+
+def test_a_request_that_is_wrong_raises_even_where_samples_are_dropped(url):
+    with RewardClient(url, on_error="drop") as client, pytest.raises(RewardError, match=r"items\[0\]\.answer is 3"):
+        client.score([{"question": "Tea?", "answer": 3}])
+    with pytest.raises(ValueError, match="on_error is 'ignore'"):
+        RewardClient(url, on_error="ignore")
+
+
+class Scripted(BaseHTTPRequestHandler):
+    """Answers as it is told, one reply after the other; the last one again and again."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        replies = self.server.replies
+        status, headers, body = replies.pop(0) if len(replies) > 1 else replies[0]
+        self.server.seen += 1
+        payload = body if isinstance(body, bytes) else json.dumps(body).encode()
+        self.send_response(status)
+        for name, value in {"Content-Length": str(len(payload)), **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(payload)
+
+    def log_message(self, format, *args):
+        """Say nothing."""
+
+
+@pytest.fixture
+def scripted():
+    with ThreadingHTTPServer(("127.0.0.1", 0), Scripted) as server:
+        server.seen = 0
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def client_of(server, **settings):
+    settings = {"max_wait_s": 0.01, "retries": 3, **settings}
+    return RewardClient(f"http://127.0.0.1:{server.server_port}", **settings)
+
+
+def test_an_overloaded_server_is_asked_again_for_a_while(scripted):
+    later = (503, {"Retry-After": "1"}, {"error": {"kind": "overloaded", "message": "4 items are waiting"}})
+    scripted.replies = [later, later, (200, {}, {"items": [{"score": 2}]})]
+    with client_of(scripted) as client:
+        assert client.score([item("x")]) == [2.0]
+        assert client.tally.retries == 2
+    scripted.replies, scripted.seen = [later], 0
+    with (
+        client_of(scripted, on_error="drop") as client,
+        pytest.raises(RewardError, match=r"4 tries.*4 items are waiting"),
+    ):
+        client.score([item("x")])
+    assert scripted.seen == 4
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"items": [{"score": NaN}]}',
+        b'{"items": [{"score": Infinity}]}',
+        {"items": [{"score": "0.5"}]},
+        {"items": [{"score": True}]},
+        {"items": [{"score": None}]},
+        {"items": [{}]},
+        {"items": [0.5]},
+        {"items": []},
+        {"items": [{"score": 1}, {"score": 2}]},
+        {"items": {"score": 1}},
+        {"scores": [0.5]},
+        [0.5],
+        b"0.5",
+        b"",
+    ],
+)
+def test_d4_whatever_a_server_says_nothing_but_a_finite_number_is_a_score(scripted, body):
+    scripted.replies = [(200, {}, body)]
+    with client_of(scripted) as client, pytest.raises(RewardError):
+        client.score([item("x")])
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 413, 500])
+def test_d4_an_http_error_is_an_error_even_with_a_number_in_it(scripted, status):
+    scripted.replies = [(status, {}, {"scores": [0.5], "reward": 0.5})]
+    with client_of(scripted, on_error="drop") as client, pytest.raises(RewardError, match=f"HTTP {status}"):
+        client.score([item("x")])
+
+
+def test_a_server_that_is_not_there_is_an_error():
+    gone = RewardClient("http://127.0.0.1:9", retries=1, max_wait_s=0.01)
+    with gone as client, pytest.raises(RewardError, match="2 tries; last: ConnectError"):
+        client.score([item("x")])
+
+
+def test_the_token_is_sent(start, monkeypatch):
+    monkeypatch.setenv("REWARD_TOKEN", "s3cret")
+    with start(Recorder(), token_env="REWARD_TOKEN") as server:
+        address = str(server.base_url)
+        with RewardClient(address, token_env="REWARD_TOKEN") as client:
+            assert client.score([item("x")]) == [expected("x")]
+            assert client.health()["model"] == "recorder"
+        with RewardClient(address) as client, pytest.raises(RewardError, match="HTTP 401"):
+            client.score([item("x")])
+
+
+def test_judgments_go_through_the_client(start):
+    with start(Adaptive()) as server, RewardClient(str(server.base_url)) as client:
+        assert client.judge("a/b", "Which ink?", "red ink", "blue ink") == 1
+        scores = client.score([{"question": "Q?", "answer": answer, "user": "a/b"} for answer in ("red", "blue")])
+        assert scores == [1.0, 0.0]
+        assert client.forget("a/b") == 1
+    with (
+        start(Recorder()) as server,
+        RewardClient(str(server.base_url)) as client,
+        pytest.raises(RewardError, match="fit_user"),
+    ):
+        client.judge("ann", "Which ink?", "red ink", "blue ink")
+
+
+# ---------------------------------------------------------------- TRL
+
+
+def trl_call(prompts, completions, **columns):
+    """The call as TRL makes it."""
+    recorded = signature("trl", "reward function")
+    given = {"prompts": prompts, "completions": completions, "completion_ids": [[1]] * len(prompts)}
+    assert sorted(given) == recorded["keywords"]
+    return {**given, **dict.fromkeys(recorded["besides"]), **columns}
+
+
+def test_trl_calls_it_with_texts(raising):
+    logged = {}
+    call = trl_call(["Tea?"] * 2, ["one", "two"], posts=[POSTS] * 2, log_metric=logged.__setitem__)
+    inspect.signature(raising).bind(**call)
+    assert raising(**call) == [expected("one"), expected("two")]
+    assert logged == {"prbench/dropped": 0.0}
+    assert not inspect.iscoroutinefunction(raising)
+
+
+def test_trl_calls_it_with_conversations(raising):
+    prompts = [[{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Tea?"}]] * 2
+    completions = [
+        [{"role": "assistant", "content": "one"}],
+        [{"role": "assistant", "content": [{"type": "text", "text": "two"}]}],
+    ]
+    assert raising(**trl_call(prompts, completions, posts=[POSTS] * 2)) == [expected("one"), expected("two")]
+    with_question = trl_call(prompts, completions, posts=[POSTS] * 2, question=["Rain?"] * 2)
+    assert raising(**with_question) == [expected("one", "Rain?"), expected("two", "Rain?")]
+
+
+def test_d4_trl_gets_none_for_a_dropped_sample_and_the_count(raising, dropping):
+    logged = {}
+    call = trl_call(["Tea?"] * 3, ["one", "nan", "raise"], posts=[POSTS] * 3, log_metric=logged.__setitem__)
+    assert dropping(**call) == [expected("one"), None, None]
+    assert logged == {"prbench/dropped": 2.0}
+    with pytest.raises(RewardError):
+        raising(**call)
+
+
+def test_trl_without_a_user_is_an_error(raising):
+    with pytest.raises(RewardError, match="for whom"):
+        raising(**trl_call(["Tea?"], ["one"]))
+    with pytest.raises(RewardError, match="no turn of the user"):
+        raising(**trl_call([[{"role": "system", "content": "x"}]], ["one"], user=["ann"]))
+
+
+# ---------------------------------------------------------------- OpenRLHF
+
+PROMPT = "<|im_start|>user\nTea?<|im_end|>\n<|im_start|>assistant\n"
+
+
+def test_openrlhf_calls_the_file(reward_url):
+    recorded = signature("openrlhf", "of a file")
+    arguments = ([f"{PROMPT}one<|im_end|>"], [PROMPT], [label("Tea?", posts=POSTS)])
+    assert len(arguments) == recorded["positional"]
+    found = openrlhf_reward.reward_func(*arguments)
+    assert sorted(found) == recorded["reads"]
+    assert [float(reward) for reward in found["rewards"]] == pytest.approx([expected("one")])
+    with pytest.raises(RewardError, match="invalid"):
+        openrlhf_reward.reward_func([f"{PROMPT}nan"], [PROMPT], [label("Tea?", posts=POSTS)])
+
+
+def test_openrlhf_posts_to_the_url(faulty):
+    payload = {"query": [f"{PROMPT}one</s>"], "prompts": [PROMPT], "labels": [label("Tea?", posts=POSTS)]}
+    assert sorted(payload) == signature("openrlhf", "remote URL")["sends"]
+    reply = faulty.post("/get_reward", json=payload)
+    assert reply.status_code == 200
+    assert reply.json() == {"rewards": [expected("one")], "scores": [expected("one")], "extra_logs": {}}
+
+
+@pytest.mark.parametrize(
+    ("query", "prompt", "label", "says"),
+    [
+        ("x", "Tea?", '{"question": "Tea?"}', r"query\[0\] does not begin with prompts\[0\]"),
+        ("Tea?x", "Tea?", "ann", r"labels\[0\] is 'ann'"),
+        ("Tea?x", "Tea?", '{"user": "ann"}', r"labels\[0\]: question is missing"),
+        ("Tea?x", "Tea?", '{"question": "Tea?", "usr": "ann"}', r"labels\[0\]: usr"),
+    ],
+)
+def test_openrlhf_samples_that_do_not_say_for_whom_are_refused(faulty, query, prompt, label, says):
+    with pytest.raises(BadRequestError, match=says):
+        items_of([query], [prompt], [label])
+    assert (
+        faulty.post("/get_reward", json={"query": [query], "prompts": [prompt], "labels": [label]}).status_code == 400
+    )
+
+
+def test_openrlhf_lists_of_different_length_are_refused():
+    with pytest.raises(BadRequestError, match="2 queries, 1 prompts and 1 labels"):
+        items_of(["a", "b"], ["a"], ["{}"])
+
+
+@pytest.mark.parametrize(
+    ("written", "answer"),
+    [
+        ("Green.<|im_end|>", "Green."),
+        ("Green.</s>", "Green."),
+        ("Green.<｜end▁of▁sentence｜>", "Green."),
+        ("Green.<end_of_turn>\n<eos>", "Green."),
+        ("\n\nGreen.", "Green."),
+        ("a <|b|> c", "a <|b|> c"),
+        ("x < y", "x < y"),
+        ("<|eot_id|>", ""),
+    ],
+)
+def test_the_policys_end_tokens_are_taken_off(written, answer):
+    assert answer_text(written) == answer
+
+
+# ---------------------------------------------------------------- verl
+
+
+def verl_call(part, **given):
+    assert sorted(given) == signature("verl", part)["keywords"]
+    return given
+
+
+def test_verl_calls_it_for_one_sample(reward_url):
+    info = {"question": "Tea?", "posts": POSTS, "index": 3}
+    call = verl_call("naive", data_source="mirror", solution_str="one", ground_truth="", extra_info=info)
+    assert verl_reward.compute_score(**call) == expected("one")
+    assert verl_reward.compute_score(**call, url=reward_url, reward_router_address="127.0.0.1:1") == expected("one")
+    with pytest.raises(RewardError, match="invalid"):
+        verl_reward.compute_score(**{**call, "solution_str": "nan"})
+
+
+def test_verl_calls_it_for_a_batch(reward_url):
+    import numpy
+
+    infos = [{"question": "Tea?", "posts": numpy.array(POSTS, dtype=object)}] * 2
+    texts = {"solution_strs": ["one", "two"], "ground_truths": ["", ""]}
+    call = verl_call("batch", data_sources=["mirror"] * 2, extra_infos=infos, **texts)
+    assert verl_reward.compute_score_batch(**call) == [expected("one"), expected("two")]
+    with pytest.raises(RewardError, match="no score for item 1"):
+        verl_reward.compute_score_batch(**{**call, "solution_strs": ["one", "raise"]})
+
+
+@pytest.mark.parametrize("info", [None, {}, {"question": "Tea?"}, {"user": "ann"}])
+def test_verl_rows_that_do_not_say_for_whom_are_refused(reward_url, info):
+    with pytest.raises(RewardError, match="for whom"):
+        verl_reward.compute_score("mirror", "one", "", info)
+
+
+def test_without_an_address_there_is_nobody_to_ask(monkeypatch):
+    monkeypatch.delenv("PRBENCH_REWARD_URL", raising=False)
+    openrlhf_reward.environment_client.cache_clear()
+    with pytest.raises(ConfigError, match="PRBENCH_REWARD_URL is not set"):
+        verl_reward.compute_score("mirror", "one", "", {"question": "Tea?", "user": "ann"})

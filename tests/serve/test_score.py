@@ -1,0 +1,206 @@
+"""POST /score: what comes back for what, and that an error is never a number."""
+
+import json
+import threading
+
+import httpx
+import pytest
+
+from prbench.types import Post
+from serve_models import Faulty, Recorder, known_score
+from small_suite import follows_posts
+
+POSTS = (Post(id="1", text="I like tea."),)
+ANN = {"question": "Tea?", "posts": ["I like tea."], "answer": "Green."}
+
+
+def item(answer, **fields):
+    return {**ANN, "answer": answer, **fields}
+
+
+def test_scores_come_in_the_order_of_the_items(start, ask):
+    with start(Recorder()) as client:
+        answers = [f"answer {number}" for number in range(50)]
+        response = client.post("/score", json={"items": [item(answer) for answer in answers]})
+    assert response.status_code == 200
+    expected = [known_score("Tea?", answer, POSTS) for answer in answers]
+    assert response.json() == {"scores": expected, "items": [{"score": score} for score in expected]}
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "status"),
+    [
+        ("nan", "invalid", 422),
+        ("inf", "invalid", 422),
+        ("-inf", "invalid", 422),
+        ("unreadable", "invalid", 422),
+        ("nothing", "invalid", 422),
+        ("smuggled", "invalid", 422),
+        ("unanswered", "failed", 500),
+        ("raise", "failed", 500),
+    ],
+)
+def test_d4_an_error_is_never_a_number(faulty, answer, kind, status):
+    alone = faulty.post("/score", json={"items": [item(answer)]})
+    among = faulty.post("/score", json={"items": [item("good"), item(answer), item("fine")]})
+    label = json.dumps({"question": "Tea?", "posts": ["I like tea."]})
+    remote = faulty.post("/get_reward", json={"query": [f"Q{answer}"], "prompts": ["Q"], "labels": [label]})
+    assert (alone.status_code, alone.json()["scores"]) == (status, [None])
+    assert alone.json()["items"][0]["error"]["kind"] == kind
+    assert among.status_code == 207
+    assert [sorted(entry) for entry in among.json()["items"]] == [["score"], ["error"], ["score"]]
+    assert among.json()["scores"][1] is None
+    assert among.json()["items"][1]["error"]["kind"] == kind
+    assert remote.status_code == status
+    assert set(remote.json()) == {"error"}
+
+
+def test_one_item_that_breaks_the_model_costs_its_neighbours_nothing(start, ask):
+    model = Faulty()
+    with start(model, max_wait_ms=200) as client:
+        status, entries = ask(client, item("one"), item("raise"), item("two"))
+    assert status == 207
+    assert [entry.get("score") for entry in entries] == [
+        known_score("Tea?", "one", POSTS),
+        None,
+        known_score("Tea?", "two", POSTS),
+    ]
+    assert "RuntimeError: out of memory" in entries[1]["error"]["message"]
+    assert [len(batch) for batch in model.batches] == [3, 1, 1, 1]
+
+
+def test_a_model_that_breaks_its_protocol_does_not_hang_the_server(start, ask):
+    class Mad(Recorder):
+        def rate(self, views):
+            yield 0, "a number, honestly"
+
+    with start(Mad()) as client:
+        status, entries = ask(client, item("one"))
+        assert (status, entries[0]["error"]["kind"]) == (500, "failed")
+        assert client.get("/health").json()["status"] == "ready"
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (b"{", "the body is not JSON"),
+        (b"[]", "the body is []"),
+        (b'{"items": []}', "items is []"),
+        (
+            b'{"items": [{"question": "Tea?", "answer": "x"}, {"question": "Tea?", "answer": 3}]}',
+            "items[1].answer is 3",
+        ),
+        (b'{"items": [{"question": "Tea?"}]}', "items[0].answer is missing"),
+        (b'{"items": [{"question": "", "answer": "x"}]}', "items[0].question is ''"),
+        (b'{"items": [{"question": "T", "answer": "x", "profile": ["p"]}]}', "items[0].profile is ['p']"),
+        (b'{"items": [{"question": "T", "answer": "x", "posts": "p"}]}', "items[0].posts is 'p'"),
+        (b'{"items": [{"question": "T", "answer": "x", "posts": [""]}]}', "items[0].posts[0].text is ''"),
+        (b'{"items": [{"question": "T", "answer": "\\ud800"}]}', "the body is not JSON"),
+    ],
+)
+def test_a_wrong_request_is_told_where_and_what(faulty, body, says):
+    response = faulty.post("/score", content=body, headers={"Content-Type": "application/json"})
+    assert response.status_code == 400
+    assert says in response.json()["error"]["message"]
+
+
+def test_an_empty_answer_has_a_score(faulty, ask):
+    assert ask(faulty, item(""))[0] == 200
+
+
+def test_a_body_that_is_too_large_is_cut_off_while_it_comes(start):
+    sent = 0
+
+    def endless():
+        nonlocal sent
+        while sent < 50_000_000:
+            sent += 65536
+            yield b" " * 65536
+
+    with start(Recorder(), max_body=200_000) as client:
+        told = client.post("/score", content=b" " * 200_001, headers={"Content-Type": "application/json"})
+        try:
+            status = client.post("/score", content=endless(), headers={"Content-Type": "application/json"}).status_code
+        except httpx.WriteError:  # the server has closed already
+            status = 413
+        assert client.post("/score", json={"items": [ANN]}).status_code == 200
+    assert (told.status_code, status) == (413, 413)
+    assert sent < 20_000_000
+
+
+def test_only_json_is_taken(faulty):
+    body = json.dumps({"items": [ANN]})
+    assert faulty.post("/score", content=body, headers={"Content-Type": "text/plain"}).status_code == 415
+    assert faulty.post("/score", content=body).status_code == 415
+
+
+def test_the_token_opens_everything_but_the_bare_health(start, monkeypatch):
+    monkeypatch.setenv("REWARD_TOKEN", "s3cret")
+    with start(Recorder(), token_env="REWARD_TOKEN") as client:
+        for header in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "s3cret"}):
+            refused = client.post("/score", json={"items": [ANN]}, headers=header)
+            assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+            assert client.get("/metrics", headers=header).status_code == 401
+            assert client.delete("/users/ann/feedback", headers=header).status_code == 401
+        assert client.get("/health").json() == {"status": "ready"}
+        known = {"Authorization": "Bearer s3cret"}
+        assert client.post("/score", json={"items": [ANN]}, headers=known).status_code == 200
+        assert client.get("/health", headers=known).json()["model"] == "recorder"
+
+
+def test_on_loopback_a_foreign_name_is_refused(faulty):
+    for name, status in (("evil.example", 421), ("evil.example:80", 421), ("localhost", 200), ("[::1]:9", 200)):
+        assert faulty.get("/health", headers={"Host": name}).status_code == status
+
+
+def test_overload_is_told_with_a_time_to_come_again(start, ask):
+    model = Recorder()
+    model.gate.clear()
+    with start(model, max_queue=4, max_batch=2, max_wait_ms=0) as client:
+        waiting = [threading.Thread(target=ask, args=(client, item(f"{n}a"), item(f"{n}b"))) for n in range(3)]
+        for thread in waiting:
+            thread.start()
+            while client.get("/metrics").text.count("prbench_queue_items") == 0:
+                pass
+        refused = wait_for(lambda: client.post("/score", json={"items": [item("x"), item("y"), item("z")]}), 503)
+        model.gate.set()
+        for thread in waiting:
+            thread.join()
+        assert ask(client, item("x"))[0] == 200
+    assert int(refused.headers["retry-after"]) >= 1
+    assert refused.json()["error"]["kind"] == "overloaded"
+
+
+def wait_for(send, status, tries=200):
+    for _ in range(tries):
+        response = send()
+        if response.status_code == status:
+            return response
+    raise AssertionError(f"never {status}, last {response.status_code}")
+
+
+def test_metrics_count_what_happened(start, ask):
+    with start(Faulty()) as client:
+        ask(client, item("one"), item("two"), item("two"), item("nan"))
+        client.post("/score", content=b"{", headers={"Content-Type": "application/json"})
+        page = client.get("/metrics").text
+    lines = page.splitlines()
+    for line in (
+        'prbench_requests_total{path="/score",status="207"} 1',
+        'prbench_requests_total{path="/score",status="400"} 1',
+        "prbench_items_total 3",
+        'prbench_errors_total{kind="invalid"} 1',
+        'prbench_errors_total{kind="request"} 1',
+        "prbench_items_shared_total 1",
+        "prbench_batch_items_count 1",
+        "prbench_batch_items_sum 4",
+        "prbench_queue_items 0",
+    ):
+        assert line in lines
+    assert [line for line in lines if line.startswith("prbench_request_seconds_count")]
+
+
+def test_a_function_is_served_too(start, ask):
+    with start(follows_posts) as client:
+        status, entries = ask(client, {"question": "Which?", "answer": "red", "posts": ["red red"]})
+    assert (status, entries) == (200, [{"score": 2.0}])
