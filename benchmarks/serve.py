@@ -1,6 +1,6 @@
 """The reward server with batches of 32 against the same server scoring one item at a time, side by side.
 
-Run: python benchmarks/serve.py [--case rollouts|distinct|short|minilm …] [--items 128] [--clients 64] [--repeats 2]
+Run: python benchmarks/serve.py [--case rollouts|distinct|short|minilm …] [--items 128] [--group 16] [--repeats 2]
 
 A real server process on loopback, real HTTP, one item per request, as OpenRLHF and verl send them, from 64 clients at
 once. Both arms differ in `--max-batch` alone (1 is the blocking handler of defect D12); they take turns, figures are
@@ -8,9 +8,9 @@ medians. On a busy machine the clock tells little: items per second of the serve
 which with --threads 1 is what a quiet machine would show. Every answer is held against a reference that this process
 computes without a server: a lost or crossed answer ends the benchmark.
 
-    rollouts   8 candidates for each question, as GRPO draws them, with the user's profile: a causal classifier, which
-               computes posts and question once for all candidates in a batch
-    distinct   one answer for each question, with the profile: the same classifier, little to share
+    rollouts   16 candidates for each question (--group), as best-of-N and GRPO draw them, with six posts: a
+               causal classifier, which computes posts and question once for all candidates in a batch
+    distinct   one answer for each question, with six posts: the same classifier, little to share
     short      a tiny classifier, 40 words without posts: what a call costs beside its arithmetic is shared
     minilm     closeness of MiniLM embeddings, distinct texts: compute-bound on CPU, so batches hardly pay
 """
@@ -44,8 +44,7 @@ from prbench.types import Context, Pair
 Json = dict[str, Any]
 TOLERANCE = 2e-3
 BATCH = 32
-GROUP = 8
-WINDOW = 3000
+WINDOW = 4000
 CUT = 100
 """Characters of a short text."""
 
@@ -86,21 +85,21 @@ def classifier(folder: Path) -> str:
 def candidates(pair: Pair, count: int) -> list[str]:
     """Answers to one question, all different: the pair's own with their sentences cut and turned."""
     words = f"{pair.chosen} {pair.rejected}".split()
-    return [" ".join(words[number % 7 : number % 7 + 40]) + f" ({number})" for number in range(count)]
+    return [" ".join(words[number : number + 25]) + f" ({number})" for number in range(count)]
 
 
-def make_case(name: str, count: int, folder: Path) -> Case:
+def make_case(name: str, count: int, group: int, folder: Path) -> Case:
     """Items and model of a case."""
     pairs = list({pair.chosen[:CUT]: pair for pair in suite() if pair.tags["split"] == "test"}.values())
     step = max(1, len(pairs) // count)
     spread = pairs[::step][:count]
     if name == "rollouts":
-        asked = [(pair, answer) for pair in spread[::GROUP] for answer in candidates(pair, GROUP)]
-        return Case(name, classifier(folder), "profile", [_item(*one) for one in asked])
+        asked = [(pair, answer) for pair in spread[::group] for answer in candidates(pair, group)]
+        return Case(name, classifier(folder), "retrieved@6", [_item(*one) for one in asked])
     items = [_item(pair, pair.chosen) for pair in spread]
     match name:
         case "distinct":
-            return Case(name, classifier(folder), "profile", items)
+            return Case(name, classifier(folder), "retrieved@6", items)
         case "short":
             tiny = tiny_models.save_reward_model(folder / "tiny")
             short = [{**item, "answer": item["answer"][:CUT], "question": item["question"][:CUT]} for item in items]
@@ -227,6 +226,7 @@ def main() -> None:
     parser.add_argument("--case", action="append", choices=["rollouts", "distinct", "short", "minilm"])
     parser.add_argument("--items", type=int, default=128)
     parser.add_argument("--clients", type=int, default=64)
+    parser.add_argument("--group", type=int, default=16, help="candidates for a question, in rollouts")
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of the model, in both arms")
     options = parser.parse_args()
@@ -237,7 +237,7 @@ def main() -> None:
     print("case       {:>12} {:>12} {:>7} {:>10} {:>11} {:>9} {:>9}".format(*columns))
     with tempfile.TemporaryDirectory() as name:
         for case_name in options.case or ["rollouts", "distinct", "short", "minilm"]:
-            row(make_case(case_name, options.items, Path(name)), options, Path(name))
+            row(make_case(case_name, options.items, options.group, Path(name)), options, Path(name))
 
 
 def row(case: Case, options: argparse.Namespace, folder: Path) -> None:

@@ -8,6 +8,8 @@ import hashlib
 import re
 from typing import Any
 
+RULES = "Answer it by these rules"
+"""Stands in every request for an answer."""
 _OPENERS = ("Begin", "Start", "Set out", "Open", "Go ahead")
 _THINGS = (
     "kettle",

@@ -63,7 +63,7 @@ def _curve(world: World, found: Sequence[Finding], split: str, *, busy: bool = F
     shots = sorted({count for finding in found for count in finding.candidate.shots})
     most = max(shots)
     pairs = world.pairs[split]
-    rows = np.array([not busy or len(world.shots[pair.user]) >= most for pair in pairs])
+    rows = whole_couples(pairs, [not busy or len(world.shots[pair.user]) >= most for pair in pairs])
     asked = [pair for pair, kept in zip(pairs, rows, strict=True) if kept]
     if not asked:
         yield "*Nobody.*"
@@ -85,6 +85,12 @@ def _curve(world: World, found: Sequence[Finding], split: str, *, busy: bool = F
             below = most in mine and finding.candidate.name != "factors"
             line.append(_percent(difference_interval(best, mine[most], clusters, _random())) if below else "")
         yield "| " + " | ".join(line) + " |"
+
+
+def whole_couples(pairs: Sequence[Pair], kept: Sequence[bool]) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    """Keep a pair only with its other half: half a couple would favour whoever knows what most people like."""
+    broken = {pair.tags["mirror"] for pair, stays in zip(pairs, kept, strict=True) if not stays}
+    return np.array([pair.tags["mirror"] not in broken for pair in pairs])
 
 
 def _credits(finding: Finding, split: str, rows: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> dict[int, np.ndarray]:
@@ -110,12 +116,12 @@ def is_exact(credits: Sequence[float] | np.ndarray, mirrors: Sequence[str]) -> b
     """Whether every couple earned exactly 1 between its two halves, as whoever ignores the person must.
 
     Example:
-        >>> is_exact([1, 0, 0.5, 0.5], ["a", "a", "b", "b"]), is_exact([1, 1], ["a", "a"])
-        (True, False)
+        >>> is_exact([1, 0, 0.5, 0.5], list("aabb")), is_exact([1, 1], list("aa")), is_exact([1, 0, 1], list("aab"))
+        (True, False, False)
     """
     _, couple = np.unique(mirrors, return_inverse=True)
     both = np.bincount(couple) == 2
-    return bool((np.bincount(couple, np.asarray(credits, dtype=float))[both] == 1).all()) and bool(both.any())
+    return bool(both.all()) and bool((np.bincount(couple, np.asarray(credits, dtype=float)) == 1).all())
 
 
 def _percent(found: Estimate) -> str:

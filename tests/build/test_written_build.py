@@ -23,6 +23,7 @@ from prbench.models._wire import Backoff
 from prbench.models.chat import load_generator
 from prbench.prompts.instruction import Instruction
 from prbench.rank import BM25
+from prbench.types import Prompt
 
 POSTS = Path(__file__).parents[2] / "examples" / "posts.csv"
 AT_ONCE = Backoff(initial_s=0.001, max_s=0.002, jitter_s=0.0, retry_after_max_s=0.01)
@@ -55,6 +56,10 @@ def pairs_of(aspects: Path, out: Path, server: FakeServer, limits: Limits | None
         limits=limits,
     )
     return load_pairs(out)
+
+
+def answer_to(prompt: Prompt) -> str:
+    return scripted_writer.write({"messages": [message._asdict() for message in prompt.messages]})
 
 
 def rows(path: Path) -> list[dict]:
@@ -135,9 +140,9 @@ def test_both_answers_come_from_the_same_question_and_ranked_posts(server, aspec
         asked = questions[pair.id]
         posts = BM25().rank(asked.question, asked.profile)[:2]
         shared = {"question": asked.question, "posts": posts, "words": 100}
-        follow = prompt.fill(**shared, follow=asked.rubric_aspects, avoid=()).messages[0].content
-        avoid = prompt.fill(**shared, follow=(), avoid=asked.rubric_aspects).messages[0].content
-        assert (pair.chosen, pair.rejected) == (scripted_writer.answer(follow), scripted_writer.answer(avoid))
+        follow = prompt.fill(**shared, follow=asked.rubric_aspects, avoid=())
+        avoid = prompt.fill(**shared, follow=(), avoid=asked.rubric_aspects)
+        assert (pair.chosen, pair.rejected) == (answer_to(follow), answer_to(avoid))
         assert (pair.user, pair.profile, pair.narrative) == (asked.user, asked.profile, asked.narrative)
         assert pair.rubric_aspects == asked.rubric_aspects
     assert len(server.requests) == 2 * len(suite)
@@ -230,7 +235,7 @@ def test_an_answer_of_a_couple_shows_no_posts_to_the_writer_and_follows_one_rubr
             avoid=twins[pair.id].rubric_aspects,
             words=100,
         )
-        assert pair.chosen == scripted_writer.answer(request.messages[0].content)
+        assert pair.chosen == answer_to(request)
 
 
 def test_one_opposite_for_each_user_with_what_was_written_for_all_questions(server, aspects, tmp_path):
@@ -394,12 +399,12 @@ def test_a_budget_is_kept_before_and_while_spending(server, aspects, tmp_path):
 def test_a_gate_that_cannot_ask_stops_the_build(server, aspects, tmp_path):
     def quality(body):
         text = scripted_writer.body_text(body)
-        if "Write an answer to the question" in text:
+        if scripted_writer.RULES in text:
             return scripted_writer.write(body)
         return "Factuality: 8\nRelevance: 8\nHelpfulness: 8"
 
     server.answer = quality
-    server.plan = lambda seen: Fault("reset") if "Write an answer" not in seen.text else None
+    server.plan = lambda seen: Fault("reset") if scripted_writer.RULES not in seen.text else None
     rated = {"options": PairsOptions(title="t"), "rater": author(server)}
     with pytest.raises(ModelError, match="which a gate asks, did not answer"):
         build_pairs(aspects, tmp_path / "pairs", author(server), **rated)

@@ -19,13 +19,13 @@ from real_weights import real_model
 POSTS = {
     "ann": [
         "I bake bread on Sundays and sell two loaves to my neighbours.",
-        "I have only twenty euros to spend. Most of my guests are small children. "
-        "We will be in the garden all afternoon. What food should I make for a birthday party?",
+        "I have only twenty euros to spend. My two small children come along. "
+        "Should I take the bus or the train to the lake?",
     ],
     "bob": [
         "My team works late, so we order dinner to the office three times a week.",
-        "I have no time to cook before they come. My guests like to sit and talk for hours. "
-        "Nobody here drinks alcohol anymore. What drinks should I buy for a birthday party?",
+        "I sleep badly and feel it the next day. My doctor warned me about my heart. "
+        "Should I drink tea or coffee in the evening?",
     ],
 }
 PATIENT = ["--timeout", "900", "--retries", "0", "--concurrency", "2", "-q"]
@@ -58,7 +58,7 @@ def test_from_posts_to_an_audited_suite_with_a_real_model(tmp_path):
         assert questions, rows(tmp_path / "aspects.rejects.jsonl")
         for question in questions:
             assert all(aspect.evidence in question.narrative for aspect in question.rubric_aspects)
-        lenient = ["--words", 120, "--max-tokens", 160, "--gate", "length-ratio=4", "--gate", "near-duplicates=1"]
+        lenient = ["--tries", 4, "--max-tokens", 130, "--gate", "length-ratio=50", "--gate", "near-duplicates=1"]
         run("build", "pairs", aspects, "-o", suite, *lenient, *model)
         pairs = load_pairs(suite)
         rejects = rows(suite / "rejects.jsonl")

@@ -112,6 +112,7 @@ def test_parsers_are_linear_in_the_length_of_a_hostile_reply():
         ('"Yes," he said, "go"', '"Yes," he said, "go"'),
         ("Take a b c d", Unreadable("5 words, over the limit of 4")),
         ("  ", Unreadable("empty reply")),
+        ("<<< POST 1", Unreadable("repeats the marks of the request")),
         ("乘坐早班火车去", Unreadable("7 words, over the limit of 4")),
     ],
 )
@@ -151,8 +152,13 @@ def test_both_answers_are_asked_for_in_the_same_words_but_for_the_aspects():
     prompt = Instruction.builtin("answer.jinja")
     shared = {"question": "Which hotel?", "posts": [Post(id="1", text="I travel light.")], "words": 100}
     aspects = [Aspect(aspect="Low cost", reason="money is short"), Aspect(aspect="Quiet")]
-    follow = prompt.fill(**shared, follow=aspects, avoid=()).messages[0].content.splitlines()
-    avoid = prompt.fill(**shared, follow=(), avoid=aspects).messages[0].content.splitlines()
+    asked_to_follow, asked_to_avoid = (
+        prompt.fill(**shared, **aspects).messages
+        for aspects in ({"follow": aspects, "avoid": ()}, {"follow": (), "avoid": aspects})
+    )
+    assert asked_to_follow[1:] == asked_to_avoid[1:]
+    assert asked_to_follow[-1] == ("user", "Which hotel?")
+    follow, avoid = (messages[0].content.splitlines() for messages in (asked_to_follow, asked_to_avoid))
     changed = [line for line in difflib.ndiff(follow, avoid) if line[0] in "+-"]
     assert changed == [
         "- The answer should do all of the following:",

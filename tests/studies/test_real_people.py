@@ -158,3 +158,13 @@ def test_a_world_that_gives_an_answer_away_is_refused(world: World):
         checked(dataclasses.replace(world, pairs={**world.pairs, "train": world.pairs["test"]}))
     with pytest.raises(DataError, match="training has seen a text of"):
         checked(dataclasses.replace(world, new_items=True))
+
+
+def test_half_a_couple_is_left_out_with_its_other_half(world: World):
+    pairs = world.pairs["test"]
+    gone = pairs[0].tags["mirror"]
+    rows = page.whole_couples(pairs, [pair is not pairs[0] for pair in pairs])
+    assert [pair for pair, kept in zip(pairs, rows, strict=True) if not kept] == [
+        pair for pair in pairs if pair.tags["mirror"] == gone
+    ]
+    assert len(pairs) - rows.sum() == 2

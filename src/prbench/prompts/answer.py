@@ -27,6 +27,8 @@ def parse_answer(reply: str, words: int) -> str | Unreadable:
         answer = answer[1:-1].strip()
     if not answer:
         return Unreadable("empty reply")
+    if "<<<" in answer or ">>>" in answer:
+        return Unreadable("repeats the marks of the request")
     found = count_words(answer)
     return Unreadable(f"{found} words, over the limit of {words}") if found > words else answer
 
