@@ -25,7 +25,9 @@ def prbench(*arguments: str) -> None:
 if __name__ == "__main__":
     prbench("run", "--model", "py:examples.echo:score", "--context", CONTEXTS, "--by", "family", "-o", "runs/demo")
     prbench("models", "pull", "minilm")
-    prbench("run", "--model", "personal:reference", "--context", CONTEXTS, "--by", "unseen", "-o", "runs/demo-reference")
+    prbench(
+        "run", "--model", "personal:reference", "--context", CONTEXTS, "--by", "unseen", "-o", "runs/demo-reference"
+    )
     prbench("compare", "runs/demo", "runs/demo-reference")
     prbench("models", "pull", "smollm2")
     prbench("run", "--model", "lm:smollm2#pmi", "--limit", SAMPLE, "--context", CONTEXTS, "-o", "runs/demo-lm")
