@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from prbench.models import ModelCard
 from prbench.serve.batching import Batcher, Limits, OverloadedError
+from prbench.serve.gathering import gather
 from prbench.serve.items import Item, ItemError
 from prbench.serve.metrics import Metrics
 from prbench.types import AnswerView
@@ -74,6 +75,47 @@ def test_a_request_larger_than_a_batch_is_cut_and_put_together_again():
     assert [len(batch) for batch in model.batches] == [4, 4, 3]
     assert len(model.threads) == 1
     batcher.stop()
+
+
+@given(
+    waiting=st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3)), min_size=1, max_size=60),
+    most=st.integers(1, 12),
+)
+def test_everybody_gets_into_a_batch_and_the_first_always(waiting, most):
+    left = list(enumerate(waiting))
+    for _ in range(len(waiting)):
+        chosen = gather([key for _, key in left], most)
+        assert 0 in chosen
+        assert len(chosen) == len(set(chosen)) <= most
+        assert len(chosen) == len(left) or 2 * len(chosen) >= most
+        left = [one for place, one in enumerate(left) if place not in chosen]
+        if not left:
+            return
+    raise AssertionError(f"{left} never came")
+
+
+def test_candidates_for_one_question_are_scored_together():
+    model = Recorder()
+    model.gate.clear()
+    batcher = Batcher(model, show, Limits(max_batch=4, max_wait_s=0), Metrics())
+    questions = ["one?", "two?", "one?", "two?", "one?", "two?", "one?", "two?"]
+
+    async def scenario():
+        first = asyncio.ensure_future(batcher.score(items("under way")))
+        while not model.batches:
+            await asyncio.sleep(0.005)
+        asked = [Item(question=question, answer=str(number)) for number, question in enumerate(questions)]
+        waiting = asyncio.gather(*(batcher.score([item]) for item in asked))
+        while batcher.depth < len(asked):
+            await asyncio.sleep(0.005)
+        model.gate.set()
+        await first
+        return await waiting
+
+    found = asyncio.run(scenario())
+    batcher.stop()
+    assert found == [[known_score(question, str(number))] for number, question in enumerate(questions)]
+    assert [{view.question for view in batch} for batch in model.batches[1:]] == [{"one?"}, {"two?"}]
 
 
 def test_equal_items_are_asked_once_unless_the_model_samples():

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from prbench.models import Rater
+from prbench.serve.gathering import gather
 from prbench.serve.items import Item, ItemError, Scored
 from prbench.serve.metrics import Metrics
 from prbench.types import AnswerView, Outcome
@@ -187,14 +188,13 @@ class Batcher:
 
     def _collect(self) -> list[Entry]:
         """Wait until a batch is full or its first item has waited long enough; take it."""
-        batch: list[Entry] = []
         with self._changed:
             self._wait_for_company()
-            while self._queue and len(batch) < self._limits.max_batch:
-                job, place = self._queue.popleft()
-                if not job.done.cancelled():  # else its client went away
-                    batch.append((job, place))
-        return batch
+            waiting = [entry for entry in self._queue if not entry[0].done.cancelled()]  # else its client went away
+            chosen = gather([_shares(*entry) for entry in waiting], self._limits.max_batch)
+            rest = set(range(len(waiting))) - set(chosen)
+            self._queue = deque(waiting[place] for place in sorted(rest))
+        return [waiting[place] for place in chosen]
 
     def _wait_for_company(self) -> None:
         while self._queue and len(self._queue) < self._limits.max_batch and not self._draining:
@@ -271,6 +271,11 @@ def read(outcome: Outcome) -> Scored:
         return ItemError("invalid", outcome.reason or "the model gave no score")
     # Asked once more: what a model makes without `Outcome.scored` has met no check.
     return outcome.score if math.isfinite(outcome.score) else ItemError("invalid", f"score is {outcome.score}")
+
+
+def _shares(job: Job, place: int) -> tuple[str | None, str]:
+    item = job.items[place]
+    return item.user, item.question
 
 
 def _settle(done: Future[Any], chore: Callable[[], Any]) -> None:
