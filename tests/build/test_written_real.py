@@ -58,18 +58,8 @@ def test_from_posts_to_an_audited_suite_with_a_real_model(tmp_path):
         assert questions, rows(tmp_path / "aspects.rejects.jsonl")
         for question in questions:
             assert all(aspect.evidence in question.narrative for aspect in question.rubric_aspects)
-        lenient = [
-            "--temperature",
-            0.7,
-            "--tries",
-            4,
-            "--max-tokens",
-            130,
-            "--gate",
-            "length-ratio=50",
-            "--gate",
-            "near-duplicates=1",
-        ]
+        sampling = ["--temperature", 0.7, "--tries", 4, "--max-tokens", 130]
+        lenient = [*sampling, "--gate", "length-ratio=50", "--gate", "near-duplicates=1"]
         run("build", "pairs", aspects, "-o", suite, *lenient, *model)
         pairs = load_pairs(suite)
         rejects = rows(suite / "rejects.jsonl")

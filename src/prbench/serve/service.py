@@ -55,7 +55,7 @@ class RewardService:
     @property
     def adaptive(self) -> bool:
         """Whether the model learns from judgments."""
-        return isinstance(self._model, Adaptive)
+        return isinstance(self._model, Adaptive) and getattr(self._model, "adapts", True)
 
     async def score(self, items: Sequence[Item]) -> list[Scored]:
         """Score items, in their order."""
