@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from prbench.errors import PrbenchError
     from prbench.models import Comparer, Generator, ModelCard, Rater, load_model
     from prbench.run import Evaluation
-    from prbench.types import AnswerView, Aspect, Message, Outcome, Pair, PairView, Post, Prompt
+    from prbench.types import AnswerView, Aspect, Judgment, Message, Outcome, Pair, PairView, Post, Prompt
 
 _HOMES = {
     "AnswerView": "prbench.types",
@@ -34,6 +34,7 @@ _HOMES = {
     "Comparer": "prbench.models",
     "Evaluation": "prbench.run",
     "Generator": "prbench.models",
+    "Judgment": "prbench.types",
     "Message": "prbench.types",
     "ModelCard": "prbench.models",
     "ModelOptions": "prbench.config",
@@ -64,6 +65,7 @@ __all__ = [
     "Comparer",
     "Evaluation",
     "Generator",
+    "Judgment",
     "Message",
     "ModelCard",
     "ModelOptions",

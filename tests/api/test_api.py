@@ -23,6 +23,7 @@ def test_the_door_is_pinned():
         "Comparer",
         "Evaluation",
         "Generator",
+        "Judgment",
         "Message",
         "ModelCard",
         "ModelOptions",

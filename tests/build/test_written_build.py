@@ -23,7 +23,7 @@ from prbench.models._wire import Backoff
 from prbench.models.chat import load_generator
 from prbench.prompts.instruction import Instruction
 from prbench.rank import BM25
-from prbench.types import Prompt
+from prbench.types import Message, Prompt
 
 POSTS = Path(__file__).parents[2] / "examples" / "posts.csv"
 AT_ONCE = Backoff(initial_s=0.001, max_s=0.002, jitter_s=0.0, retry_after_max_s=0.01)
@@ -334,6 +334,32 @@ def test_a_finished_build_costs_nothing_and_gives_the_same_bytes(server, aspects
     assert files_of(tmp_path / "pairs") == before
 
 
+def test_a_finished_mirrored_build_is_estimated_at_nothing_and_fits_any_budget(server, aspects, tmp_path):
+    def write(body):  # a question that never gets an opposite is not counted as still to be written either
+        text = scripted_writer.body_text(body)
+        return "No." if scripted_writer.kind(text) == "opposites" and "balcony" in text else scripted_writer.write(body)
+
+    server.answer = write
+    priced = author(server, price=Price(per_million_in=1, per_million_out=1))
+    options = PairsOptions(title="t", mirror="all")
+    first = build_pairs(aspects, tmp_path / "pairs", priced, options=options)
+    assert first.publication.card.rejected["answers"]
+    server.requests.clear()
+    again = build_pairs(aspects, tmp_path / "pairs", priced, options=options, limits=Limits(max_cost_usd=0))
+    assert not server.requests
+    assert (again.estimate.requests - again.estimate.in_journal, again.estimate.cost_usd) == (0, 0.0)
+    assert again.publication.card == first.publication.card
+
+
+def test_a_mirrored_build_is_estimated_by_what_it_sends(server, aspects, tmp_path):
+    found = build_pairs(aspects, tmp_path / "pairs", author(server), options=PairsOptions(mirror="all"), dry_run=True)
+    build_pairs(aspects, tmp_path / "pairs", author(server), options=PairsOptions(mirror="all"))
+    prompts = [Prompt(tuple(Message(**message) for message in seen.body["messages"])) for seen in server.requests]
+    sent = sum(map(author(server).length, prompts))
+    assert found.estimate.requests == len(server.requests)
+    assert found.estimate.tokens_in == pytest.approx(sent, rel=0.15)
+
+
 def test_a_torn_line_is_dropped_and_asked_again_and_a_damaged_one_is_named(server, aspects, tmp_path):
     pairs_of(aspects, tmp_path / "pairs", server)
     before = files_of(tmp_path / "pairs")
@@ -455,6 +481,18 @@ def test_what_a_judge_said_is_kept_and_a_judge_who_is_out_stops_the_build(server
     build_pairs(aspects, tmp_path / "pairs", author(server), **judged)
     assert judge.asked == 16 - 3
     assert "127.0.0.1" not in (tmp_path / "pairs" / "card.json").read_text()
+
+
+def test_the_card_counts_only_what_the_judges_of_this_build_said(server, aspects, tmp_path):
+    suite = pairs_of(aspects, tmp_path / "pairs", server)
+    judge = Judge({pair.chosen for pair in suite})
+    judge.out = False
+    asked = build_pairs(aspects, tmp_path / "pairs", author(server), options=PairsOptions(title="t"), judges=[judge])
+    assert asked.publication.card.spent_on_gates.calls == 16
+    without = build_pairs(aspects, tmp_path / "pairs", author(server), options=PairsOptions(title="t"))
+    assert without.publication.card.spent_on_gates.calls == 0
+    again = build_pairs(aspects, tmp_path / "pairs", author(server), options=PairsOptions(title="t"), judges=[judge])
+    assert (again.publication.card, judge.asked) == (asked.publication.card, 16)
 
 
 def test_two_builds_do_not_write_to_one_journal(server, aspects, tmp_path):

@@ -98,3 +98,15 @@ def test_the_encoder_of_the_package_is_what_its_change_was_learned_for() -> None
     changed = {key.rpartition(".")[0] for key in load_file(tuned)}
     assert changed == {path for path in layers if "pooler" not in path}
     assert json.loads((tuned.parent / shipped.TUNING).read_text())["base_revision"] == encoder.checkpoint.revision
+
+
+def test_what_is_no_judgment_is_refused(trained: Path) -> None:
+    model = rater.load(str(trained / "model"), ModelOptions())
+    with pytest.raises(ModelError, match="which is no Judgment"):
+        model.fit_user("ann", [{"question": "Tea?", "chosen": "Blue.", "rejected": "Red."}])
+
+
+def test_an_interrupted_training_is_said_to_be_one(tmp_path: Path) -> None:
+    (tmp_path / "checkpoint.pt").write_bytes(b"")
+    with pytest.raises(ModelError, match="a training that was interrupted"):
+        rater.load(str(tmp_path), ModelOptions())

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from prbench.cli.commands import EXIT_INTERRUPTED
+
 if TYPE_CHECKING:
     from prbench.models.personal.artifact import PersonalRecord
     from prbench.train.encoder import TuneEpoch
@@ -45,8 +47,8 @@ def train(
     seed: Annotated[int, typer.Option()] = 0,
 ) -> None:
     """Train a personalized reward model; evaluate it with `prbench run --model personal:DIR`."""
-    from prbench.train import train as run
-
+    if validation == "test":
+        typer.echo("warning: early stopping looks at test, so what is measured there afterwards flatters", err=True)
     given: dict[str, Any] = {
         "epochs": epochs,
         "batch": batch,
@@ -60,33 +62,37 @@ def train(
     _refuse(
         method, given | {"aspects": aspects or None, "also": also, "steps": steps, "pairs_per_epoch": pairs_per_epoch}
     )
+    given |= {"settings": dict(map(_setting, setting or [])), "encoder": encoder, "policy": policy, "seed": seed}
+    given |= {"aspects": aspects, "also": also, "steps": steps, "pairs_per_epoch": pairs_per_epoch}
+    try:
+        _train(method, given, out, suite=suite, split=split, validation=validation)
+    except KeyboardInterrupt:
+        typer.echo(f"\nstopped; the same command continues {out} after its last whole epoch", err=True)
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+
+
+def _train(method: str, given: dict[str, Any], out: Path, **place: str) -> None:
     if method == "encoder":
-        own = {"base": encoder, "epochs": epochs, "batch": batch, "learning_rate": learning_rate, "seed": seed}
-        own |= dict(map(_setting, setting or []))
-        _tune(own, out, suite=suite, split=split, validation=validation)
-        return
-    if method == "planner":
-        own = {"policy": policy, "steps": steps, "batch": batch, "learning_rate": learning_rate, "seed": seed}
-        own |= dict(map(_setting, setting or []))
-        _planner(own, out, suite=suite, split=split, validation=validation)
-        return
-    if method == "cross":
-        own = {"base": encoder, "epochs": epochs, "batch": batch, "learning_rate": learning_rate, "seed": seed}
-        own |= {"weight_decay": weight_decay, "patience": patience, "post_window": post_window}
-        own |= {"pairs_per_epoch": pairs_per_epoch, **dict(map(_setting, setting or []))}
-        _say(_cross(own, out, suite=suite, split=split, validation=validation), out)
-        return
-    options = {name: value for name, value in given.items() if value is not None}
-    options |= {"method": method, "encoder": encoder, "aspects": aspects, "also": also, "seed": seed}
-    record = run(
-        _options({**options, "settings": dict(map(_setting, setting or []))}),
-        out,
-        suite=suite,
-        split=split,
-        validation=validation,
-        listener=_tell,
-    )
-    _say(record, out)
+        own = _own(given, "epochs", "batch", "learning_rate", "seed") | {"base": given["encoder"]}
+        _tune(own, out, **place)
+    elif method == "planner":
+        _planner(_own(given, "policy", "steps", "batch", "learning_rate", "seed"), out, **place)
+    elif method == "cross":
+        taken = ("epochs", "batch", "learning_rate", "seed", "weight_decay", "patience", "post_window")
+        own = _own(given, *taken, "pairs_per_epoch") | {"base": given["encoder"]}
+        _say(_cross(own, out, **place), out)
+    else:
+        from prbench.train import train as run
+
+        options = {name: value for name, value in given.items() if value is not None}
+        options = {name: value for name, value in options.items() if name not in ("policy", "steps", "pairs_per_epoch")}
+        _say(run(_options({**options, "method": method}), out, listener=_tell, **place), out)
+
+
+def _own(given: dict[str, Any], *names: str) -> dict[str, Any]:
+    """The options that a training takes, and its settings among them."""
+    settings: dict[str, Any] = given["settings"]
+    return {name: given[name] for name in names} | settings
 
 
 def _refuse(method: str, given: dict[str, Any]) -> None:

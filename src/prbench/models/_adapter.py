@@ -36,6 +36,8 @@ class AdapterBase(Frozen):
 class AdaptedCheckpoint(Checkpoint):
     """A base whose weights are loaded together with an adapter."""
 
+    base: Checkpoint
+    """May have an adapter itself: a planner that was trained further."""
     adapter: Path
     record: AdapterBase
 
@@ -46,15 +48,16 @@ class AdaptedCheckpoint(Checkpoint):
 
     @cached_property
     def positions(self) -> int | None:
-        """The window that the adapter was trained with, else what the base reads."""
-        return self.record.window or Checkpoint(self.address, self.source, None, self.config, self.tokenizer).positions
+        """The window that the adapter was trained with, but never more than the base reads."""
+        limits = (self.record.window, self.base.positions)
+        return min((limit for limit in limits if limit is not None), default=None)
 
     def load_weights(self, kind: Any, options: ModelOptions) -> Any:
         """Load the base, merge the adapter into it in full precision, and round only then."""
         import torch
 
         peft = require_peft(self.address)
-        base = super().load_weights(kind, options.model_copy(update={"dtype": "float32"}))
+        base = self.base.load_weights(kind, options.model_copy(update={"dtype": "float32"}))
         with translated(self.address), quiet():
             merged = peft.PeftModel.from_pretrained(base, str(self.adapter)).merge_and_unload()
         return merged.eval().to(getattr(torch, options.dtype))
@@ -81,7 +84,7 @@ def open_adapter(name: str, address: str, opener: Callable[[str, str], Checkpoin
             f"and that is now {base.revision[:12]}",
             hint="bring the base back that it was trained on, or train the adapter again",
         )
-    return AdaptedCheckpoint(address, base.source, base.commit, base.config, base.tokenizer, folder, record)
+    return AdaptedCheckpoint(address, base.source, base.commit, base.config, base.tokenizer, base, folder, record)
 
 
 def adapter_revision(folder: Path) -> str:

@@ -59,6 +59,11 @@ class Planner:
         window = self._generator.window if isinstance(self._generator, Windowed) else None
         return None if window is None else max(1, window - self._max_tokens)
 
+    @property
+    def template(self) -> str:
+        """Short content hash of what a planner is asked."""
+        return self._template.digest
+
     def length(self, prompt: Prompt) -> int:
         """Tokens of a prompt."""
         return self._generator.length(prompt) if isinstance(self._generator, Windowed) else 0

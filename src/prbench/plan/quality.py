@@ -193,5 +193,7 @@ class _Mean:
         clusters = Clusters.of([row.unit for row in rows], [row.question for row in rows])
         if set(values) in ({0.0}, {1.0}) and bounds == (0, 1):  # nothing varies, but few units are not certain
             return {**stats.wilson(values[0] * clusters.units, clusters.units).to_json(), "n": len(rows)}
+        if len(set(values)) == 1:
+            return Estimate(values[0], None, None, len(rows)).to_json()
         rng = np.random.default_rng([self._seed, zlib.crc32(f"plan {name}".encode())])
         return stats.mean_interval(values, clusters, rng, resamples=self._resamples, bounds=bounds).to_json()

@@ -2,8 +2,9 @@
 
 import re
 
+from prbench.prompts._reply import Unreadable, after_thinking
+
 _ITEM = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+(.*\S)\s*$")
-_THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL)
 MOST = 12
 
 
@@ -15,7 +16,11 @@ def parse_expectations(reply: str) -> tuple[str, ...]:
         ('Keep the cost down', 'Step by step')
         >>> parse_expectations("I cannot tell.")
         ()
+        >>> parse_expectations("<think>Perhaps:\n- Be brief")
+        ()
     """
-    lines = _THOUGHT.sub("", reply).splitlines()
-    items = (match[1].strip("*_ ") for line in lines if (match := _ITEM.match(line)))
+    said = after_thinking(reply)
+    if isinstance(said, Unreadable):
+        return ()
+    items = (match[1].strip("*_ ") for line in said.splitlines() if (match := _ITEM.match(line)))
     return tuple(dict.fromkeys(item for item in items if item))[:MOST]

@@ -17,6 +17,15 @@ from prbench.prompts.template import environment
 from prbench.types import Message, Prompt
 
 _TURN = re.compile(r"^\{# (system|user|assistant) #\}$", re.MULTILINE)
+_MARK = re.compile(r"^[ \t]*(?:<<<[ \t]*[A-Z]|[A-Z]+(?:[ \t]+\d+)?[ \t]*>>>[ \t]*$)", re.MULTILINE)
+"""A line like those between which the files quote: text that is filled in must not end its own quotation."""
+
+
+def _quoted(value: Any) -> Any:
+    return _MARK.sub(lambda mark: f"| {mark[0]}", value) if isinstance(value, str) else value
+
+
+_environment = environment.overlay(finalize=_quoted)
 
 
 class Instruction:
@@ -34,8 +43,8 @@ class Instruction:
     def __init__(self, source: str, name: str = "<instruction>") -> None:
         self.source = source
         self.name = name
-        self.slots = frozenset(meta.find_undeclared_variables(environment.parse(source)))
-        self._turns = [(role, environment.from_string(text)) for role, text in _turns(source)]
+        self.slots = frozenset(meta.find_undeclared_variables(_environment.parse(source)))
+        self._turns = [(role, _environment.from_string(text)) for role, text in _turns(source)]
 
     @classmethod
     def builtin(cls, file: str) -> "Instruction":

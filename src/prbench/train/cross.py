@@ -184,6 +184,7 @@ def train_cross(
         seed=options.seed,
         steps=training.steps,
         validation={
+            "split": validation,
             "pairs": len(held),
             "accuracy": training.best.validation_accuracy,
             "loss": training.best.validation_loss,

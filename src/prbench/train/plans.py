@@ -113,8 +113,8 @@ class PlanLesson:
 
     @property
     def identity(self) -> str:
-        """Question, posts and aspects as one hash."""
-        return digest([self.need.id, self.user, self.need.aspects])
+        """Question, posts, aspects and the wording of the request as one hash."""
+        return digest([self.need.id, self.user, self.need.aspects, self._planner.template])
 
     @cached_property
     def fits(self) -> bool:

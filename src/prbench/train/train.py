@@ -66,6 +66,7 @@ def train(
         seed=options.seed,
         steps=training.steps,
         validation={
+            "split": validation,
             "pairs": len(held),
             "accuracy": training.best.validation_accuracy,
             "loss": training.best.validation_loss,

@@ -156,6 +156,19 @@ class Desk:
         keyed = {self._key(request.prompt, 0): request.prompt for request in requests.values()}
         return [prompt for key, prompt in keyed.items() if key not in self._calls]
 
+    def known(self, requests: Mapping[str, Request[T]]) -> dict[str, T | Rejection]:
+        """What `ask` would find without asking: the requests that the journal answers, or has rejected for good."""
+        found: dict[str, T | Rejection] = {}
+        for name, request in requests.items():
+            for attempt in range(self._decoding.tries):
+                if self._key(request.prompt, attempt) not in self._calls:
+                    break
+                result = self._read(request, attempt)
+                if not isinstance(result, Rejection) or attempt + 1 == self._decoding.tries:
+                    found[name] = result
+                    break
+        return found
+
     def _read(self, request: Request[T], attempt: int) -> T | Rejection:
         key = self._key(request.prompt, attempt)
         call = self._calls.get(key)

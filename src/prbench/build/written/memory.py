@@ -42,6 +42,7 @@ class Memory:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._kept: dict[str, _Kept] = {}
+        self._used: set[str] = set()
         self._appender: Appender | None = None
         self._spent_usd = 0.0
         self.room_usd: float | None = None
@@ -72,6 +73,8 @@ class Memory:
 
     def find(self, key: str) -> _Kept | None:
         """What was said to this, if it was asked before."""
+        if key in self._kept:
+            self._used.add(key)
         return self._kept.get(key)
 
     def keep(self, kept: _Kept) -> None:
@@ -80,6 +83,7 @@ class Memory:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._appender = Appender(self._path)
         self._kept[kept.key] = kept
+        self._used.add(kept.key)
         self._appender.append(kept)
         self._spent_usd += kept.usage.cost_usd
         if self.room_usd is not None and self._spent_usd > self.room_usd:
@@ -90,8 +94,8 @@ class Memory:
 
     @property
     def usage(self) -> Usage:
-        """What all of it took."""
-        return sum((kept.usage for _, kept in sorted(self._kept.items())), start=Usage())
+        """What the replies took that this build rests on; those of models that are no longer asked do not count."""
+        return sum((self._kept[key].usage for key in sorted(self._used)), start=Usage())
 
     def lines(self) -> list[str]:
         """All of it, in the order of the keys."""

@@ -136,3 +136,9 @@ def imagine(
         )
     profiles = {user: tuple(held) for user, held in posts.items()}
     return {name: half.model_copy(update={"profile": profiles[half.user]}) for name, half in halves.items()}
+
+
+def stand_in(question: Question) -> Question:
+    """An opposite that is not written yet, for an estimate: aspects of the same number and about the same length."""
+    aspects = (Aspect(aspect=f"not: {one.aspect}", reason=one.reason) for one in question.rubric_aspects)
+    return question.model_copy(update={"id": question.id + OPPOSITE, "rubric_aspects": tuple(aspects)})

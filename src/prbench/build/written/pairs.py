@@ -19,7 +19,7 @@ from prbench.build.written.desk import Decoding, Desk, Limits, Rejection, Reques
 from prbench.build.written.estimate import Estimate, estimate, refuse_over_budget
 from prbench.build.written.journal import total
 from prbench.build.written.memory import Memory
-from prbench.build.written.opposites import find_couples, imagine, opposite_request
+from prbench.build.written.opposites import find_couples, imagine, opposite_request, stand_in
 from prbench.build.written.publish import (
     ANSWERS,
     GATE_CALLS,
@@ -172,14 +172,27 @@ class _Build:
 
     def estimate(self, tasks: Sequence[Task], desk: Desk) -> Estimate:
         """What is still to be asked: two answers for each task, and an opposite where one must be imagined."""
-        answers = dict(self._answer_requests(tasks, desk, {}))
         opposites = self._opposite_requests(tasks)
+        answers = dict(self._answer_requests(self._foreseen(tasks, desk, opposites), desk, {}))
         missing = desk.missing(answers) + desk.missing(opposites)
         tokens = round(self._options.words * _TOKENS_PER_WORD)
         if opposites:
             share = len(opposites) / (len(opposites) + len(answers))
             tokens = round(tokens + share * (_OPPOSITE_TOKENS - tokens))
         return estimate(self._generator, len(answers) + len(opposites), missing, tokens)
+
+    def _foreseen(
+        self, tasks: Sequence[Task], desk: Desk, opposites: Mapping[str, Request[tuple[Opposite, ...]]]
+    ) -> list[Task]:
+        """The tasks with the opposites that the journal has, and stand-ins of about the same size for the others."""
+        alone = {task.question.id: task.question for task in tasks if task.question.id in opposites}
+        known = desk.known(opposites)
+        halves = imagine({name: alone[name] for name in known}, known)
+        return [
+            Task(one, halves.get(one.id) or stand_in(one), "written") if one.id in opposites else task
+            for task in tasks
+            if not isinstance(known.get((one := task.question).id), Rejection)
+        ]
 
     def write(self, tasks: Sequence[Task], desk: Desk) -> Written:
         """Have opposites imagined and answers written."""

@@ -61,6 +61,7 @@ def save(folder: Path, record: PersonalRecord, weights: Mapping[str, Tensor]) ->
     folder.mkdir(parents=True, exist_ok=True)
     temporary = folder / f".{WEIGHTS}.{os.getpid()}"
     save_file({name: tensor.contiguous() for name, tensor in weights.items()}, temporary)
+    temporary.chmod(0o644)  # safetensors writes for its owner alone, and a model is to be shared
     temporary.replace(folder / WEIGHTS)
     save_record(folder, record)
 
@@ -76,8 +77,9 @@ def read_record(folder: Path, address: str) -> PersonalRecord:
     """What the model in a folder is."""
     path = folder / RECORD
     if not path.is_file():
+        begun = ", a training that was interrupted" if (folder / "checkpoint.pt").is_file() else ""
         raise ModelError(
-            f"{address}: {str(folder)!r} holds no trained model ({RECORD} is missing)",
+            f"{address}: {str(folder)!r} holds no trained model{begun} ({RECORD} is missing)",
             hint="train one with `prbench train METHOD --out DIR`; the same command continues a training",
         )
     try:

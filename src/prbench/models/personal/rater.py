@@ -88,6 +88,11 @@ class PersonalRater:
                 f"{self._address} ({self.record.method}) has one reward for all and cannot adapt to a user",
                 hint="train a method that reads the user, for example `prbench train user-bt`",
             )
+        if odd := [judged for judged in judgments if not isinstance(judged, Judgment)]:
+            raise ModelError(
+                f"fit_user for {user!r} was given {odd[0]!r}, which is no Judgment",
+                hint="give prbench.Judgment(question=…, chosen=…, rejected=…) for each pair the user has judged",
+            )
         self._judged.pop(user, None)
         if judgments:
             self._judged[user] = tuple(judgments)

@@ -1,0 +1,53 @@
+"""Adapters over adapters: what is opened is exactly what was trained."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+peft = pytest.importorskip("peft")
+
+import tiny_models  # noqa: E402
+from prbench.config import ModelOptions  # noqa: E402
+from prbench.models._adapter import AdaptedCheckpoint  # noqa: E402
+from prbench.models._lm_model import LanguageModel, open_named  # noqa: E402
+
+
+def adapt(base: str, folder: Path, seed: int, window: int | None = None) -> Path:
+    """An adapter with random weights on an opened base, saved as a training saves it."""
+    torch.manual_seed(seed)
+    model = LanguageModel(open_named(base, f"lm:{base}"), ModelOptions())
+    config = peft.LoraConfig(r=4, target_modules="all-linear", task_type="CAUSAL_LM", init_lora_weights=False)
+    peft.get_peft_model(model.weights, config).save_pretrained(folder)
+    record = {"base": f"lm:{base}", "revision": model.checkpoint.revision, "window": window}
+    (folder / "adapter_base.json").write_text(json.dumps(record))
+    return folder
+
+
+def logits(name: Path):
+    model = LanguageModel(open_named(str(name), f"lm:{name}"), ModelOptions())
+    with torch.inference_mode():
+        return model.weights(input_ids=torch.arange(5, 15)[None]).logits
+
+
+def test_an_adapter_on_an_adapted_base_keeps_both(tmp_path):
+    base = tiny_models.save_causal_model(tmp_path / "base", seed=0)
+    one = adapt(str(base), tmp_path / "one", seed=1)
+    two = adapt(str(one), tmp_path / "two", seed=2)
+    start = LanguageModel(open_named(str(one), "lm:one"), ModelOptions())
+    both = peft.PeftModel.from_pretrained(start.weights, str(two)).merge_and_unload().eval()
+    with torch.inference_mode():
+        expected = both(input_ids=torch.arange(5, 15)[None]).logits
+    torch.testing.assert_close(logits(two), expected)
+    assert not torch.allclose(logits(one), expected)
+
+
+@pytest.mark.parametrize(("trained_with", "reads"), [(64, 64), (10**6, None), (None, None)])
+def test_an_adapted_model_reads_no_more_than_its_base(tmp_path, trained_with, reads):
+    base = tiny_models.save_causal_model(tmp_path / "base", seed=0)
+    out = adapt(str(base), tmp_path / "one", seed=1, window=trained_with)
+    opened = open_named(str(out), f"lm:{out}")
+    assert isinstance(opened, AdaptedCheckpoint)
+    assert opened.positions == (reads or open_named(str(base), f"lm:{base}").positions)
