@@ -584,6 +584,12 @@ def test_somebody_elses_folder_is_refused(server, aspects, tmp_path):
     assert not server.requests
 
 
+def test_a_suite_can_be_built_upon_where_one_stands(server, aspects, tmp_path, monkeypatch):
+    pairs_of(aspects, tmp_path / "one", server)
+    monkeypatch.chdir(tmp_path / "one")
+    assert len(pairs_of(".", tmp_path / "two", server)) == 8
+
+
 def test_questions_without_aspects_are_said_to_be(server, tmp_path):
     path = tmp_path / "q.jsonl"
     path.write_text('{"id": "1", "question": "Tea?", "profile": ["I like tea."]}\n')

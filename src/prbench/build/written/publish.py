@@ -176,6 +176,8 @@ def _card(suite: Suite, publication: Publication, aspects: AspectsCard | None) -
 
 
 def _aspects_card(aspects: Path) -> AspectsCard | None:
+    if not aspects.name:  # `.`, a suite that is built upon where one stands
+        return None
     path = aspects.with_name(f"{aspects.name.removesuffix('.jsonl')}.card.json")
     return AspectsCard.model_validate_json(path.read_text(encoding="utf-8")) if path.is_file() else None
 
