@@ -630,3 +630,22 @@ def test_seen_requests_never_hold_what_a_reward_model_is_scored_by(server, aspec
     stories = [question.narrative for question in load_questions(aspects)]
     asked: list[Seen] = server.requests
     assert not any(story in seen.text for story in stories for seen in asked)
+
+
+def test_aspects_that_were_edited_are_not_written_over(server, aspects):
+    edited = "".join(aspects.read_text(encoding="utf-8").splitlines(keepends=True)[:2])
+    aspects.write_text(edited, encoding="utf-8")
+    with pytest.raises(ConfigError, match="was edited since it was written"):
+        build_aspects(POSTS, aspects, author(server))
+    assert aspects.read_text(encoding="utf-8") == edited
+
+
+def test_a_build_that_comes_to_nothing_leaves_the_earlier_suite_as_it_was(server, aspects, tmp_path):
+    pairs_of(aspects, tmp_path / "pairs", server)
+    suite = [path for path in sorted((tmp_path / "pairs").iterdir()) if path.name != "answers.jsonl"]
+    before = {path: path.read_bytes() for path in suite if path.is_file()}
+    server.answer = lambda body: ""
+    with pytest.raises(DataError, match="no pair of 8 questions is left") as error:
+        pairs_of(aspects, tmp_path / "pairs", server, words=90)
+    assert "rejects.failed.jsonl" in str(error.value.hint)
+    assert {path: path.read_bytes() for path in before} == before

@@ -219,3 +219,22 @@ def test_of_fifty_thousand_posts_those_are_kept_that_bear_on_the_question(tmp_pa
 )
 def test_the_question_of_a_post_is_its_longest_sentence_that_asks(text, question):
     assert find_question(text) == question
+
+
+def test_the_same_post_twice_is_one_post_whatever_its_time_or_id(tmp_path):
+    asks = f'"{LONG}Where should I go in May?"'
+    dated = csv_file(
+        tmp_path, f"user,text,time\nann,I like tea.,2024-01-01\nann,I like tea.,2024-02-01\nann,{asks},2024-03-01\n"
+    )
+    history = read_history(dated)
+    assert [post.text for post in history.questions[0].profile] == ["I like tea."]
+    assert history.left_out["posts that the same user wrote before"] == 1
+    named = csv_file(tmp_path, f"user,id,text\nann,1,I like tea.\nann,2,I like tea.\nann,3,{asks}\nbob,4,I like tea.\n")
+    assert read_history(named).left_out["posts that the same user wrote before"] == 1
+
+
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_another_separator_is_named(tmp_path, mark):
+    path = csv_file(tmp_path, f"user{mark}text\nann{mark}I like tea.\n")
+    with pytest.raises(DataError, match="seems to be separated by"):
+        read_history(path)

@@ -39,6 +39,8 @@ def export(store: Store, folder: Path) -> dict[Path, int]:
             "items.jsonl": list(_items(found.pairs.values())),
             "posts.jsonl": list(_posts(found)),
         }
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"--out {str(folder)!r} is a file", hint="name a folder for the export")
     folder.mkdir(parents=True, exist_ok=True)
     written = {folder / name: _write(folder / name, rows) for name, rows in tables.items()}
     if pairs := list(_own_pairs(found)):

@@ -140,6 +140,11 @@ def _read_csv(path: Path, max_line_bytes: int) -> Iterator[tuple[Place, dict[str
 def _check_header(cells: list[str], place: Place) -> list[str]:
     if repeated := sorted({name for name in cells if cells.count(name) > 1}):
         raise DataError(f"{place}: column {repeated[0]!r} stands twice in the header", hint="rename one of the two")
+    if len(cells) == 1 and (found := next((mark for mark in (";", "\t", "|") if mark in cells[0]), None)):
+        raise DataError(
+            f"{place}: the header is one column, {cells[0]!r}: the file seems to be separated by {found!r}",
+            hint="save it with commas between the columns",
+        )
     return cells
 
 

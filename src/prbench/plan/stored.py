@@ -57,7 +57,7 @@ class StoredPlans:
         writers = sorted({plan.planner for plan in self._by_need.values()})
         self.card = ModelCard(
             address=", ".join(writers) or "stored plans",
-            revision=digest(sorted(plan.key for plan in self._by_need.values()))[:16],
+            revision=digest(sorted((plan.key, plan.status, plan.plan) for plan in self._by_need.values()))[:16],
             price=Price(per_million_in=0.0, per_million_out=0.0),
             reusable=False,
         )

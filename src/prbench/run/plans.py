@@ -193,6 +193,11 @@ class PlanFile:
         return plan is not None and plan.status != "failed"
 
     def _refuse_foreign(self) -> None:
+        if foreign := sorted({plan.planner for plan in self.plans.values()} - {self._planner.card.address}):
+            raise RunError(
+                f"{str(self.path)!r} holds plans of {foreign[0]!r}, not of {self._planner.card.address!r}",
+                hint="give these plans a file of their own with -o",
+            )
         for need in self._needs:
             plan = self.plans.get((need.pair.user, need.id))
             if plan is not None and plan.key != self._keys[need.pair.user, need.id]:

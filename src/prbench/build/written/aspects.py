@@ -4,6 +4,7 @@ Aspects that a history brings itself are kept as they are. Everything else is as
 question without readable aspects is a reject with its reason, never a pair with a weak standard.
 """
 
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -85,6 +86,8 @@ def build_aspects(
         ModelError: If requests were not answered; the same call goes on from there.
     """
     files, decoding, limits = AspectFiles.at(Path(out)), decoding or Decoding(), limits or Limits()
+    if not dry_run:
+        _refuse_edited(files)
     read = read_history(Path(history), columns, bounds)
     for note in read.notes:
         say(note)
@@ -152,6 +155,20 @@ def _card(read: History, replies: Mapping[str, object], writer: Writer, spent: S
 
 def _write(files: AspectFiles, kept: Iterable[Question], rejects: Iterable[Any], card: AspectsCard) -> None:
     """The file of aspects comes last: when it is there, so is all that explains it."""
+    lines = "".join(question.model_dump_json() + "\n" for question in kept)
+    card = card.model_copy(update={"sha256": hashlib.sha256(lines.encode()).hexdigest()})
     write_whole(files.rejects, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rejects))
     write_whole(files.card, card.model_dump_json(indent=2) + "\n")
-    write_whole(files.aspects, "".join(question.model_dump_json() + "\n" for question in kept))
+    write_whole(files.aspects, lines)
+
+
+def _refuse_edited(files: AspectFiles) -> None:
+    """What somebody has changed by hand is not written over."""
+    if not (files.aspects.is_file() and files.card.is_file()):
+        return
+    written = json.loads(files.card.read_text(encoding="utf-8")).get("sha256")
+    if written and written != hashlib.sha256(files.aspects.read_bytes()).hexdigest():
+        raise ConfigError(
+            f"{str(files.aspects)!r} was edited since it was written, and would be written over",
+            hint="go on with `prbench build pairs`, or build anew into another file with -o",
+        )

@@ -70,6 +70,8 @@ class AspectsCard(Frozen):
     spent: Spent
     notes: tuple[str, ...] = ()
     version: str
+    sha256: str = ""
+    """Of the file of aspects as it was written: one that was edited since is not written over."""
 
 
 def without_place(text: str) -> str:

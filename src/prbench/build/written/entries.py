@@ -67,6 +67,7 @@ class EntryReader:
         self._left_out = left_out
         self._columns: dict[str, None] = {}
         self._seen: dict[str, tuple[Entry, Place]] = {}
+        self._posts: set[tuple[str, str]] = set()
 
     def read(self, rows: Iterator[Row]) -> list[Entry]:
         """Read all rows; an id that stands for two different entries is an error, a repeated entry is counted.
@@ -84,15 +85,19 @@ class EntryReader:
         return entries
 
     def _claim(self, entry: Entry, place: Place) -> None:
-        there, where = self._seen.setdefault(entry.id, (entry, place))
-        if there is entry:
-            return
-        if there != entry:
+        there, where = self._seen.get(entry.id, (None, place))
+        if there == entry:
+            self._left_out["rows that stand twice"] += 1
+        elif not entry.told and (entry.user, entry.text) in self._posts:
+            self._left_out["posts that the same user wrote before"] += 1
+        elif there is not None:
             raise DataError(
                 f"{place}: id {entry.id!r} stands already in {where}, with other content",
                 hint="give each row its own id, or map no id to have ids made from the content",
             )
-        self._left_out["rows that stand twice"] += 1
+        else:
+            self._seen[entry.id] = (entry, place)
+            self._posts.add((entry.user, entry.text))
 
     def _check_mapping(self) -> None:
         for field, column in self._mapped.items():

@@ -23,7 +23,6 @@ from prbench.build.written.opposites import find_couples, imagine, opposite_requ
 from prbench.build.written.publish import (
     ANSWERS,
     GATE_CALLS,
-    REJECTS,
     Publication,
     publish,
     publish_nothing,
@@ -127,10 +126,10 @@ def build_pairs(
 def _published(folder: Path, publication: Publication, aspects: str | Path) -> Publication:
     if publication.report.kept:
         return publish(folder, publication, aspects)
-    publish_nothing(folder, publication)
+    rejects = publish_nothing(folder, publication)
     raise DataError(
         f"no pair of {publication.questions:,} questions is left: {publication.lost}",
-        hint=f"{folder / REJECTS} has every reject with its reason; another model, --tries or --gate may help",
+        hint=f"{rejects} has every reject with its reason; another model, --tries or --gate may help",
     )
 
 

@@ -103,10 +103,14 @@ def refuse_foreign(folder: Path) -> None:
         )
 
 
-def publish_nothing(folder: Path, publication: Publication) -> None:
-    """Say why there is no suite: rejects and gate report beside the replies."""
-    write_whole(folder / REJECTS, _lines(_reject_rows(publication)))
-    write_whole(folder / GATES, _gate_report(publication))
+def publish_nothing(folder: Path, publication: Publication) -> Path:
+    """Say why there is no suite: rejects and gate report beside the replies; an earlier suite stays as it is."""
+    there = (folder / CARD).is_file()
+    rejects = folder / ("rejects.failed.jsonl" if there else REJECTS)
+    write_whole(rejects, _lines(_reject_rows(publication)))
+    if not there:
+        write_whole(folder / GATES, _gate_report(publication))
+    return rejects
 
 
 def publish(folder: Path, publication: Publication, aspects: str | Path) -> Publication:
