@@ -11,6 +11,9 @@ import pytest
 
 import tiny_models
 
+collect_ignore_glob = ["integrations/*_ask.py", "integrations/verl_config.py", "integrations/trl_step.py"]
+"""Programs that trainers' own environments run; they import what is not here."""
+
 
 @pytest.fixture(scope="session")
 def tiny_reward_model(tmp_path_factory: pytest.TempPathFactory) -> Path:

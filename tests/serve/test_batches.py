@@ -19,6 +19,12 @@ from prbench.types import AnswerView
 from serve_models import Faulty, Recorder, Slow, known_score
 
 
+def run(work):
+    """In a thread of its own: a browser's driver may keep a loop in this one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
+
+
 def show(items):
     return [AnswerView(item.question, item.answer) for item in items]
 
@@ -62,7 +68,7 @@ def test_a_lonely_item_waits_no_longer_than_it_must():
     model = Recorder()
     batcher = Batcher(model, show, Limits(max_batch=64, max_wait_s=0.05), Metrics())
     began = time.monotonic()
-    assert asyncio.run(batcher.score(items("x"))) == [expected("x")]
+    assert run(batcher.score(items("x"))) == [expected("x")]
     assert 0.04 < time.monotonic() - began < 5
     batcher.stop()
 
@@ -71,7 +77,7 @@ def test_a_request_larger_than_a_batch_is_cut_and_put_together_again():
     model = Recorder()
     batcher = Batcher(model, show, Limits(max_batch=4, max_wait_s=0), Metrics())
     answers = [str(number) for number in range(11)]
-    assert asyncio.run(batcher.score(items(*answers))) == [expected(answer) for answer in answers]
+    assert run(batcher.score(items(*answers))) == [expected(answer) for answer in answers]
     assert [len(batch) for batch in model.batches] == [4, 4, 3]
     assert len(model.threads) == 1
     batcher.stop()
@@ -112,7 +118,7 @@ def test_candidates_for_one_question_are_scored_together():
         await first
         return await waiting
 
-    found = asyncio.run(scenario())
+    found = run(scenario())
     batcher.stop()
     assert found == [[known_score(question, str(number))] for number, question in enumerate(questions)]
     assert [{view.question for view in batch} for batch in model.batches[1:]] == [{"one?"}, {"two?"}]
@@ -121,7 +127,7 @@ def test_candidates_for_one_question_are_scored_together():
 def test_equal_items_are_asked_once_unless_the_model_samples():
     model, metrics = Recorder(), Metrics()
     batcher = Batcher(model, show, Limits(max_wait_s=0.01), metrics)
-    assert asyncio.run(batcher.score(items("a", "b", "a", "a"))) == [expected(answer) for answer in "abaa"]
+    assert run(batcher.score(items("a", "b", "a", "a"))) == [expected(answer) for answer in "abaa"]
     assert [len(batch) for batch in model.batches] == [2]
     assert metrics.shared.value() == 2
     batcher.stop()
@@ -129,7 +135,7 @@ def test_equal_items_are_asked_once_unless_the_model_samples():
     dice = Recorder()
     dice.card = ModelCard(address="dice", deterministic=False)
     batcher = Batcher(dice, show, Limits(max_wait_s=0.01), Metrics())
-    asyncio.run(batcher.score(items("a", "a")))
+    run(batcher.score(items("a", "a")))
     assert [len(batch) for batch in dice.batches] == [2]
     batcher.stop()
 
@@ -147,7 +153,7 @@ def test_whatever_is_asked_together_each_request_gets_its_own_answers(requests, 
         return await asyncio.gather(*(batcher.score(items(*answers)) for answers in requests))
 
     try:
-        found = asyncio.run(ask_all())
+        found = run(ask_all())
     finally:
         batcher.stop()
     for answers, scores in zip(requests, found, strict=True):
@@ -170,7 +176,7 @@ def test_a_view_that_cannot_be_made_is_that_requests_fault_alone():
     async def both():
         return await asyncio.gather(batcher.score(items("good")), batcher.score(items("bad", "x")))
 
-    good, bad = asyncio.run(both())
+    good, bad = run(both())
     assert good == [expected("good")]
     assert bad == [ItemError("failed", "ValueError: no such template")] * 2
     batcher.stop()
@@ -191,7 +197,7 @@ def test_what_was_accepted_is_answered_while_it_drains_and_nothing_else():
         return await accepted
 
     began = time.monotonic()
-    assert asyncio.run(scenario()) == [[expected(str(number))] for number in range(5)]
+    assert run(scenario()) == [[expected(str(number))] for number in range(5)]
     assert time.monotonic() - began < 5  # draining does not wait for a batch to fill
     batcher.stop()
     assert batcher.idle
@@ -215,7 +221,7 @@ def test_a_full_queue_refuses_a_request_whole():
         model.gate.set()
         return await first, await waiting, await third
 
-    assert asyncio.run(scenario()) == ([expected("under way")], [expected("a"), expected("b")], [expected("e")])
+    assert run(scenario()) == ([expected("under way")], [expected("a"), expected("b")], [expected("e")])
     assert batcher.retry_after_s >= 1
     batcher.stop()
 
@@ -245,7 +251,7 @@ def test_given_up_items_are_cancelled_and_counted():
         model.gate.set()
         return await under_way
 
-    assert asyncio.run(scenario()) == [expected("under way")]
+    assert run(scenario()) == [expected("under way")]
     assert batcher.abandoned == 2
     batcher.stop()
 
@@ -256,8 +262,8 @@ def test_a_model_that_exits_does_not_take_the_queue_along():
             raise SystemExit(3) if view.answer == "exit" else ValueError("not that")
 
     batcher = Batcher(Quitter(), show, Limits(max_wait_s=0), Metrics())
-    assert asyncio.run(batcher.score(items("exit")))[0] == ItemError("failed", "SystemExit: 3")
-    assert asyncio.run(batcher.score(items("on")))[0].kind == "failed"
+    assert run(batcher.score(items("exit")))[0] == ItemError("failed", "SystemExit: 3")
+    assert run(batcher.score(items("on")))[0].kind == "failed"
     batcher.stop()
 
 
@@ -292,11 +298,11 @@ def test_chores_run_in_the_models_thread_between_batches():
         await batcher.score(items("x"))
         return await batcher.call(threading.get_ident)
 
-    assert {asyncio.run(scenario())} == model.threads
+    assert {run(scenario())} == model.threads
 
     def broken():
         raise OSError("disk full")
 
     with pytest.raises(OSError, match="disk full"):
-        asyncio.run(batcher.call(broken))
+        run(batcher.call(broken))
     batcher.stop()

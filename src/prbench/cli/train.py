@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from prbench.cli.commands import EXIT_INTERRUPTED
-
 if TYPE_CHECKING:
     from prbench.models.personal.artifact import PersonalRecord
     from prbench.train.encoder import TuneEpoch
     from prbench.train.loop import Epoch
     from prbench.train.planner import Look
+
+EXIT_INTERRUPTED = 130
 
 _TAKEN = {
     "encoder": frozenset({"epochs", "batch", "learning_rate"}),
