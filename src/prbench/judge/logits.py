@@ -18,6 +18,7 @@ from prbench.judge.protocol import Grade, Grading
 from prbench.models import ModelCard
 from prbench.models._lm_model import LanguageModel, open_named
 from prbench.models._prefix import Reading, Request, last_logits
+from prbench.models.lm import log_sum
 from prbench.prompts.grades import ONE_ASPECT, ask_grade
 from prbench.types import Aspect, Prompt
 
@@ -127,7 +128,7 @@ class LogitJudge:
     def _log_weights(self, logits: Sequence[float]) -> list[float]:
         """Per digit, the log of the summed weights of its tokens."""
         remaining = iter(logits)
-        return [_log_sum([next(remaining) for _ in tokens]) for tokens in self._digits]
+        return [log_sum([next(remaining) for _ in tokens]) for tokens in self._digits]
 
 
 class _Address(NamedTuple):
@@ -151,11 +152,6 @@ def _less(own: Sequence[float], nothing: Sequence[float]) -> list[float]:
     return [one - other for one, other in zip(own, nothing, strict=True)]
 
 
-def _log_sum(values: Sequence[float]) -> float:
-    top = max(values)
-    return top + math.log(math.fsum(math.exp(value - top) for value in values))
-
-
 def _expectation(log_weights: Sequence[float]) -> float:
     """Mean of 0, 1, 2 under weights given by their logs.
 
@@ -163,7 +159,7 @@ def _expectation(log_weights: Sequence[float]) -> float:
         >>> _expectation([0.0, 0.0, 0.0])
         1.0
     """
-    total = _log_sum(log_weights)
+    total = log_sum(log_weights)
     mean = math.fsum(number * math.exp(weight - total) for number, weight in enumerate(log_weights))
     return min(max(mean, 0.0), 2.0)
 

@@ -294,10 +294,16 @@ def _reply_request(model: LanguageModel, prompt: Prompt, words: Sequence[Sequenc
 def _log_weights(values: Sequence[float], words: Sequence[Sequence[int]]) -> list[float]:
     """Per word, the log of the summed weights of its tokens; `values` are their logits, one word after the other."""
     remaining = iter(values)
-    return [_log_sum([next(remaining) for _ in tokens]) for tokens in words]
+    return [log_sum([next(remaining) for _ in tokens]) for tokens in words]
 
 
-def _log_sum(values: Sequence[float]) -> float:
+def log_sum(values: Sequence[float]) -> float:
+    """The log of a sum of numbers that are given by their logs.
+
+    Example:
+        >>> round(math.exp(log_sum([math.log(0.25), math.log(0.5)])), 6)
+        0.75
+    """
     top = max(values)
     return top + math.log(math.fsum(math.exp(value - top) for value in values))
 
@@ -309,5 +315,5 @@ def _expectation(log_weights: Sequence[float]) -> float:
         >>> _expectation([0.0, 0.0, 0.0])
         2.0
     """
-    total = _log_sum(log_weights)
+    total = log_sum(log_weights)
     return math.fsum(number * math.exp(weight - total) for number, weight in enumerate(log_weights, start=1))

@@ -183,13 +183,7 @@ def train_cross(
         extra_texts=tuned.extra_texts,
         seed=options.seed,
         steps=training.steps,
-        validation={
-            "split": validation,
-            "pairs": len(held),
-            "accuracy": training.best.validation_accuracy,
-            "loss": training.best.validation_loss,
-            "epoch": training.best.number,
-        },
+        validation={"split": validation, "pairs": len(held), **training.best.kept()},
     )
     return save(training, options, facts, out)
 

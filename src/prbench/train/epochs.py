@@ -26,6 +26,15 @@ class Epoch(NamedTuple):
     validation_loss: float
     best: bool
 
+    def kept(self) -> dict[str, float]:
+        """What a model's record says of the epoch whose weights it has.
+
+        Example:
+            >>> Epoch(3, 0.5, 0.7, 0.6, True).kept()
+            {'accuracy': 0.7, 'loss': 0.6, 'epoch': 3}
+        """
+        return {"accuracy": self.validation_accuracy, "loss": self.validation_loss, "epoch": self.number}
+
 
 Listener = Callable[[Epoch], None]
 

@@ -65,13 +65,7 @@ def train(
         extra_texts=adopted.extra_texts,
         seed=options.seed,
         steps=training.steps,
-        validation={
-            "split": validation,
-            "pairs": len(held),
-            "accuracy": training.best.validation_accuracy,
-            "loss": training.best.validation_loss,
-            "epoch": training.best.number,
-        },
+        validation={"split": validation, "pairs": len(held), **training.best.kept()},
     )
     return save(training, reader, facts, out, encoder=adopted.address)
 
