@@ -124,6 +124,10 @@ personal: reference ## train every method over the plain and the tuned encoder, 
 scorecard: personal ## docs/scorecard.md from studies/scorecard.toml
 	$(BIN)/prbench scorecard --from studies/scorecard.toml --curves --page docs/scorecard.md -o runs/scorecard/page
 
+.PHONY: downstream
+downstream: personal ## the study of docs/studies/downstream.md; continues where it stopped (hours)
+	$(BIN)/python studies/downstream.py
+
 suite: $(VENV)/.core ## compile the embedded suite from its sources
 	$(BIN)/python suite/check.py suite/personas/*.toml suite/domains/*.toml
 	$(BIN)/python suite/compile.py
