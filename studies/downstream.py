@@ -8,7 +8,6 @@ use them best.
 """
 
 import argparse
-import json
 import shlex
 import shutil
 import subprocess
@@ -106,27 +105,17 @@ def correlate() -> None:
     fast = [folder_of("mirror", address) for address in ranked() if not address.startswith(SLOW)]
     everything = [WORK / "mirror"]
     compare("primary", everything, WORK / "best-of-16")
-    compare("all-pairs", fast, WORK / "best-of-16")
-    compare("readers", everything, only_readers(WORK / "best-of-16", WORK / "readers"))
-    compare("second-judge", everything, WORK / "second-judge")
-    compare("best-of-4", everything, WORK / "best-of-4")
-    compare("ppo", everything, PPO)
+    compare("all-pairs", fast, WORK / "best-of-16", "--describe")
+    compare("second-judge", everything, WORK / "second-judge", "--describe")
+    compare("best-of-4", everything, WORK / "best-of-4", "--describe")
+    compare("ppo", everything, PPO, "--describe")
 
 
-def compare(name: str, benchmark: Iterable[Path], downstream: Path) -> None:
+def compare(name: str, benchmark: Iterable[Path], downstream: Path, *words: str) -> None:
     """One correlation, against both rivals."""
     rivals = [WORK / "generic", WORK / "rival"]
     told = ["--benchmark", *benchmark, "--downstream", downstream, "--baseline", *rivals, "--baseline-context", "none"]
-    prbench("study", "correlate", *told, "-o", WORK / f"{name}.json")
-
-
-def only_readers(study: Path, out: Path) -> Path:
-    """The same study with those reward models alone that are shown the user's posts."""
-    told = json.loads((ROOT / study / "study.json").read_text("utf-8"))
-    told["models"] = {name: model for name, model in told["models"].items() if model.get("context") != "none"}
-    (ROOT / out).mkdir(parents=True, exist_ok=True)
-    (ROOT / out / "study.json").write_text(json.dumps(told), "utf-8")
-    return out
+    prbench("study", "correlate", *told, *words, "-o", WORK / f"{name}.json")
 
 
 STEPS: dict[str, Callable[[], None]] = {

@@ -136,6 +136,20 @@ def test_swap_test_holds_its_level():
     assert hits / 120 < 0.19  # 10 % and three standard errors
 
 
+def test_a_block_tied_by_construction_does_not_make_a_p():
+    """Readers above the blind on both sides, and no agreement beyond that: 10 % of p below .1, not all."""
+    rng = np.random.default_rng(11)
+    blind, readers = np.zeros(6), range(6, 14)
+    p_values = []
+    for _ in range(100):
+        x, y = (np.concatenate([blind, 1 + rng.random(8)]) for _ in range(2))
+        test = permutation_test("spearman", x, y, rng, permutations=200, among=readers)
+        p_values.append((test.two_sided, permutation_test("spearman", x, y, rng, permutations=200).two_sided))
+    held, shuffled = (np.mean(np.array(column) <= 0.1) for column in zip(*p_values, strict=True))
+    assert held < 0.19
+    assert shuffled > 0.8
+
+
 def test_williams_needs_models():
     assert williams(0.5, 0.4, 0.1, 3) is None
     assert williams(0.5, 0.5, 1.0, 10) is None

@@ -22,6 +22,7 @@ from small_suite import Spy, follows_posts, mirrored
 FAST = CorrelateOptions(resamples=100, permutations=200)
 QUALITY = {"py:graded:a": 0.55, "py:graded:b": 0.65, "py:graded:c": 0.75, "py:graded:d": 0.85, "py:graded:e": 0.97}
 BLIND = "shorter"
+STUB = {"benchmark": {"suite": "mirror", "split": "all"}, "models_needed": {}}
 MODELS = [*QUALITY, BLIND]
 
 
@@ -167,6 +168,12 @@ def test_items_that_some_model_lacks_are_left_out_and_counted(runs, write):
     outcome["score"]["value"] = float(np.mean(list(outcome["items"].values())))
     (one,) = correlate([runs / "mirror"], [write(content)], options=FAST)["studies"]
     assert (one["items"], one["items_left_out"]) == (39, 1)
+    content["items"]["i6"] = content["items"]["i7"]  # the other user of a couple, with the same question
+    (one,) = correlate([runs / "mirror"], [write(content)], options=FAST)["studies"]
+    assert (one["items"], one["items_left_out"]) == (38, 2)
+    outcome["items"] = {}
+    with pytest.raises(StudyError, match=r"no item in common; 'py:graded:b' has 0 of 40"):
+        correlate([runs / "mirror"], [write(content)], options=FAST)
     for outcome in content["models"].values():
         outcome["items"] = {}
     (bare,) = correlate([runs / "mirror"], [write(content)], options=FAST)["studies"]
@@ -181,9 +188,77 @@ def test_several_studies_are_corrected_for_their_number(runs, write):
 
 
 def test_the_same_seed_gives_the_same_numbers(runs, write):
-    path = write(study())
-    one, two = (correlate([runs / "mirror"], [path], [runs / "rival"], FAST) for _ in range(2))
+    paths = write(study()), write(study(), "elsewhere.json")
+    one, two = (correlate([runs / "mirror"], [path], [runs / "rival"], FAST) for path in paths)
+    for found in (one, two):
+        del found["studies"][0]["study"]
     assert one == two
+
+
+def test_runs_of_a_sample_are_compared_on_the_pairs_that_all_have(runs, write, tmp_path):
+    quality = QUALITY["py:graded:c"]
+    model = Graded("py:graded:c", quality)
+    evaluate(model, runs / "mirror.jsonl", contexts=["profile"], limit=20, out=tmp_path / "c", cache=False)
+    folders = [path for path in sorted((runs / "mirror").iterdir()) if path.name != "2"]
+    found = correlate([*folders, tmp_path / "c"], [write(study())], options=FAST)
+    (one,) = found["studies"]
+    assert (one["n"], one["pairs"], one["pairs_left_out"]) == (6, 20, 40)
+    assert len(found["benchmark"]["fingerprints"]) == 2
+
+
+def test_a_mirrored_pair_counts_with_its_image_or_not_at_all(runs, write, tmp_path):
+    class Unsure(Graded):
+        def rate(self, views: Sequence[AnswerView]) -> Iterator[tuple[int, Outcome]]:
+            for index, outcome in super().rate(views):
+                silent = zlib.crc32(f"{views[index].user} {views[index].question}".encode()) % 5 == 0
+                yield index, Outcome.invalid("nothing to say") if silent else outcome
+
+    evaluate(Unsure("py:graded:c", 0.75), runs / "mirror.jsonl", contexts=["profile"], out=tmp_path / "c", cache=False)
+    folders = [path for path in sorted((runs / "mirror").iterdir()) if path.name != "2"]
+    (one,) = correlate([*folders, tmp_path / "c"], [write(study())], options=FAST)["studies"]
+    assert one["pairs_left_out"] > 0
+    assert one["pairs"] % 2 == 0
+    assert next(model["benchmark"] for model in one["models"] if model["address"] == BLIND) == 0.5
+
+
+def test_models_tied_by_construction_are_held_in_place(runs, write, tmp_path):
+    """Nothing but “those who read the user stand above those who do not” agrees: no verdict may come of that."""
+    blind = [f"py:blind:{number}" for number in range(6)]
+    for address in blind:
+        model = Graded(address, 0.5)
+        model.card = ModelCard(address=address, revision="1", reads=frozenset())
+        evaluate(model, runs / "mirror.jsonl", contexts=["none"], out=tmp_path / address[-1], cache=False)
+    order = ["py:graded:c", "py:graded:e", "py:graded:a", "py:graded:d", "py:graded:b"]
+    content = study([*blind, *order])
+    for name in blind:
+        content["models"][name] = {**content["models"][blind[0]], "context": "none"}
+    benchmark = [runs / "mirror", *(tmp_path / address[-1] for address in blind)]
+    (one,) = correlate(benchmark, [write(content)], [runs / "rival"], FAST)["studies"]
+    everybody, readers = one["coefficients"]["spearman"], one["shown_the_user"]["coefficients"]["spearman"]
+    assert everybody["over_models"]["value"] > 0.8
+    assert everybody["permutation"]["orders"] == 120
+    assert everybody["permutation"]["two_sided"] > 0.5
+    assert readers["over_models"]["value"] == pytest.approx(-0.3)
+    assert one["shown_the_user"]["names"] == order
+    assert not one["verdict"]["significant"]
+    (rival,) = one["rivals"]
+    assert (rival["n"], rival["partial"]["spearman"]["n"]) == (5, 5)
+    shown = [table.title for table in correlation_tables({**STUB, "studies": [one]})]
+    assert "Agreement over the 5 models that are shown the user" in shown
+
+
+def test_a_model_that_has_changed_since_its_run_is_refused(runs, write):
+    content = study()
+    content["models"]["py:graded:d"]["revision"] = "2"
+    with pytest.raises(StudyError, match=r"'py:graded:d' was used at revision '2'.*is a run of '1'"):
+        correlate([runs / "mirror"], [write(content)], options=FAST)
+
+
+def test_what_is_only_described_gets_no_verdict(runs, write):
+    options = CorrelateOptions(resamples=100, permutations=200, describe=True)
+    found = correlate([runs / "mirror"], [write(study())], [runs / "rival"], options)
+    assert "verdict" not in json.dumps(found)
+    assert not any("verdict" in note for table in correlation_tables(found) for note in table.notes)
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,7 @@ def correlate(
     seed: Annotated[int, typer.Option(min=0, help="Of everything that is drawn.")] = 0,
     resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples behind each interval.")] = 2000,
     permutations: Annotated[int, typer.Option(min=100, help="Orders drawn for p, beyond 8 models.")] = 10_000,
+    describe: Annotated[bool, typer.Option("--describe", help="Figures only, without a verdict.")] = False,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Also write the JSON to this file.")] = None,
     format: FormatOption = Format.table,
 ) -> None:
@@ -82,7 +83,7 @@ def correlate(
     from prbench.studies import CorrelateOptions, correlation_tables
     from prbench.studies import correlate as compute
 
-    options = CorrelateOptions(context, baseline_context, seed, resamples, permutations)
+    options = CorrelateOptions(context, baseline_context, seed, resamples, permutations, describe)
     found = compute(benchmark, downstream, baseline or (), options)
     text = json.dumps(found, ensure_ascii=False, indent=2, allow_nan=False)
     typer.echo(

@@ -1,5 +1,6 @@
 """Runs of reward models on one suite, read as a benchmark: what each earned on the pairs that all of them judged."""
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -9,17 +10,22 @@ import numpy as np
 from prbench.errors import ConfigError, RunError, did_you_mean
 from prbench.report.leaderboard import find_runs
 from prbench.run import Loaded, load_run
+from prbench.run.credits import Credit
 from prbench.run.measure import clusters_of
 from prbench.stats.correlation import Items
 
 
 class Benchmark(NamedTuple):
-    """All runs on the same pairs, by model address."""
+    """All runs on one suite and split, by model address; some may be of a sample (`--limit`)."""
 
     suite: str
     split: str
-    fingerprint: str
     runs: dict[str, Loaded]
+
+    @property
+    def fingerprints(self) -> list[str]:
+        """Of the pairs of the runs: several where some are of a sample."""
+        return sorted({run.facts.dataset.fingerprint for run in self.runs.values()})
 
     @property
     def label(self) -> str:
@@ -50,11 +56,11 @@ def gather(paths: Sequence[Path]) -> list[Benchmark]:
     Args:
         paths: Run folders, or folders that hold some.
     """
-    found: dict[tuple[str, str, str], Benchmark] = {}
+    found: dict[tuple[str, str], Benchmark] = {}
     for path in dict.fromkeys(folder for given in paths for folder in _run_folders(given)):
         run = load_run(path)
         dataset = run.facts.dataset
-        key = (dataset.name, run.config.split or "all", dataset.fingerprint)
+        key = (dataset.name, run.config.split or "all")
         runs = found.setdefault(key, Benchmark(*key, {})).runs
         address = run.facts.card.address
         if address in runs:
@@ -69,6 +75,9 @@ def gather(paths: Sequence[Path]) -> list[Benchmark]:
 def earned(benchmark: Benchmark, models: Sequence[Wanted], *, fallback: bool = False) -> Earned:
     """The credits of reward models on the pairs that all of them judged.
 
+    Pairs are the same by what they say, not by their ids. A mirrored pair counts with its mirror image or not at all:
+    one half alone would move whoever ignores the user away from ½.
+
     Args:
         benchmark: The runs.
         models: Which models, in which contexts; several may share an address.
@@ -76,7 +85,9 @@ def earned(benchmark: Benchmark, models: Sequence[Wanted], *, fallback: bool = F
     """
     contexts = [_context(benchmark.runs[model.address], model.context, fallback) for model in models]
     credits = [benchmark.runs[model.address].credits[context] for model, context in zip(models, contexts, strict=True)]
-    common = sorted(set.intersection(*map(set, credits)))
+    judged = sorted(set.intersection(*map(set, credits)))
+    halves = Counter(_mirror(credits[0][pair]) for pair in judged)
+    common = [pair for pair in judged if not (mirror := _mirror(credits[0][pair])) or halves[mirror] == 2]
     if not common:
         raise RunError(
             f"the runs on {benchmark.label!r} have no pair that all models judged", hint="see `prbench compare`"
@@ -84,6 +95,10 @@ def earned(benchmark: Benchmark, models: Sequence[Wanted], *, fallback: bool = F
     scores = np.array([[found[pair].credit for pair in common] for found in credits], dtype=np.float64)
     clusters = clusters_of([credits[0][pair] for pair in common])
     return Earned(Items(scores, clusters), contexts, len(set.union(*map(set, credits))) - len(common))
+
+
+def _mirror(credit: Credit) -> str:
+    return credit.row.tags.get("mirror", "")
 
 
 def _run_folders(path: Path) -> list[Path]:

@@ -2,6 +2,10 @@
 
 The primary endpoint is Spearman's ρ, tested once per study and corrected for their number; all other coefficients
 describe. Fewer than four reward models are refused: nothing can be said of them.
+
+On a mirrored suite all reward models that are not shown the user stand at exactly ½. Such a block is no chance
+agreement of many models, so it is held in place: p shuffles, and intervals draw, only those that are shown the user.
+These alone carry the verdict, and over these alone rivals are compared.
 """
 
 import zlib
@@ -40,6 +44,8 @@ class CorrelateOptions:
     seed: int = 0
     resamples: int = RESAMPLES
     permutations: int = PERMUTATIONS
+    describe: bool = False
+    """Figures only, no verdict: for what was not the question fixed beforehand."""
 
     def rng(self, *names: str) -> np.random.Generator:
         """A generator for one figure, so that no figure depends on which others are computed."""
@@ -61,6 +67,32 @@ class Matched(NamedTuple):
     apart: list[str]
     unmatched: list[str]
     """In the study, but without a run on the benchmark."""
+
+    @property
+    def readers(self) -> list[int] | None:
+        """The models that are shown the user, where all others are tied by construction; None where none are."""
+        blind = [at for at, context in enumerate(self.benchmark.contexts) if context == "none"]
+        readers = [at for at in range(len(self.names)) if at not in blind]
+        tied = len(set(self.benchmark.items.means[blind])) == 1
+        return readers if readers and len(blind) > 1 and tied else None
+
+    def only(self, kept: Sequence[int]) -> "Matched":
+        """The same with some of the models alone."""
+        items = self.items and Items(self.items.scores[kept], self.items.clusters)
+        earned = Items(self.benchmark.items.scores[kept], self.benchmark.items.clusters)
+        contexts = [self.benchmark.contexts[at] for at in kept]
+        return self._replace(
+            names=[self.names[at] for at in kept],
+            wanted=[self.wanted[at] for at in kept],
+            benchmark=self.benchmark._replace(items=earned, contexts=contexts),
+            downstream=self.downstream[kept],
+            items=items,
+        )
+
+    def draws(self, options: CorrelateOptions, *names: str) -> np.random.Generator:
+        """A generator for one figure of this study, wherever its file lies."""
+        study = self.study
+        return options.rng(study.kind, study.suite, study.policy, study.endpoint, study.judge.address, *names)
 
 
 def correlate(
@@ -85,10 +117,11 @@ def correlate(
     rivals = gather(baseline)
     matched = [match(study, path, main, options.context) for study, path in studies]
     found = [_study(one, rivals, options) for one in matched]
-    _judge(found)
+    if not options.describe:
+        _judge(found)
     return {
         "prbench": __version__,
-        "benchmark": {"suite": main.suite, "split": main.split, "fingerprint": main.fingerprint},
+        "benchmark": {"suite": main.suite, "split": main.split, "fingerprints": main.fingerprints},
         "primary": PRIMARY,
         "options": asdict(options),
         "studies": found,
@@ -107,7 +140,8 @@ def match(study: Study, path: str, benchmark: Benchmark, context: str) -> Matche
             hint="in the study: " + ", ".join(sorted(want.address for want in shown.values())),
         )
     wanted = [shown[name] for name in names]
-    items, left_out = _downstream_items(study, names)
+    _same_revisions(study, names, path, benchmark)
+    items, left_out = _downstream_items(study, names, path)
     scores = np.array([study.models[name].score.value for name in names]) if items is None else items.means
     return Matched(
         study=study,
@@ -125,7 +159,7 @@ def match(study: Study, path: str, benchmark: Benchmark, context: str) -> Matche
 
 def _only(benchmarks: Sequence[Benchmark]) -> Benchmark:
     if len(benchmarks) != 1:
-        listed = ", ".join(f"{found.label!r} ({found.fingerprint[:8]})" for found in benchmarks) or "none"
+        listed = ", ".join(repr(found.label) for found in benchmarks) or "none"
         raise ConfigError(
             f"--benchmark takes the runs of one suite and split; these are of {len(benchmarks)}: {listed}",
             hint="rival benchmarks go to --baseline",
@@ -133,21 +167,55 @@ def _only(benchmarks: Sequence[Benchmark]) -> Benchmark:
     return benchmarks[0]
 
 
-def _downstream_items(study: Study, names: Sequence[str]) -> tuple[Items | None, int]:
-    """The scores on the items that all models have, and how many items some lack."""
+def _same_revisions(study: Study, names: Sequence[str], path: str, benchmark: Benchmark) -> None:
+    for name in names:
+        run = benchmark.runs[study.address_of(name)]
+        ours, theirs = study.models[name].revision, run.facts.card.revision
+        if ours and theirs and ours != theirs:
+            raise StudyError(
+                f"{path}: {name!r} was used at revision {ours!r}, but {str(run.path)!r} is a run of {theirs!r}",
+                hint="the model has changed in between: make the run or the study again",
+            )
+
+
+def _downstream_items(study: Study, names: Sequence[str], path: str) -> tuple[Items | None, int]:
+    """The scores on the items that all models have, and how many items are left out.
+
+    The items of one unit and question (on mirrored suites: both users of a couple) count together or not at all.
+    """
     found = [study.models[name].items for name in names]
-    common = sorted(set.intersection(*map(set, found)))
-    if not common:
+    every = set().union(*found)
+    if not every:
         return None, 0
+    shared = set.intersection(*map(set, found))
+    cell = {item: (label.unit, label.question) for item, label in study.items.items()}
+    broken = {cell.get(item, item) for item in every - shared}
+    common = sorted(item for item in shared if cell.get(item, item) not in broken)
+    if not common:
+        lacking = min(names, key=lambda name: len(study.models[name].items))
+        raise StudyError(
+            f"{path}: the {len(names)} reward models have no item in common; {lacking!r} has "
+            f"{len(study.models[lacking].items)} of {len(every)}",
+            hint="scores over different items are not compared; make the study again with the same items for all",
+        )
     labels = [study.items.get(item) for item in common]
     units = [item if label is None else label.unit for item, label in zip(common, labels, strict=True)]
     questions = [item if label is None else label.question for item, label in zip(common, labels, strict=True)]
     scores = np.array([[items[item] for item in common] for items in found], dtype=np.float64)
-    return Items(scores, Clusters.of(units, questions)), len(set.union(*map(set, found))) - len(common)
+    return Items(scores, Clusters.of(units, questions)), len(every) - len(common)
 
 
 def _study(matched: Matched, rivals: Sequence[Benchmark], options: CorrelateOptions) -> Json:
     study, benchmark = matched.study, matched.benchmark.items.means
+    readers = matched.readers
+    among = None
+    if readers is not None and len(readers) >= LEAST_MODELS:
+        shown = matched.only(readers)
+        among = {
+            "n": len(readers),
+            "names": shown.names,
+            "coefficients": {name: _coefficient(name, shown, options) for name in COEFFICIENTS},
+        }
     return {
         "study": matched.path,
         "kind": study.kind,
@@ -164,6 +232,7 @@ def _study(matched: Matched, rivals: Sequence[Benchmark], options: CorrelateOpti
         "items": 0 if matched.items is None else matched.items.clusters.n,
         "items_left_out": matched.items_left_out,
         "coefficients": {name: _coefficient(name, matched, options) for name in COEFFICIENTS},
+        "shown_the_user": among,
         "rivals": [_rival(rival, matched, options) for rival in rivals],
     }
 
@@ -185,14 +254,17 @@ def _models(matched: Matched, benchmark: Floats) -> list[Json]:
 
 def _coefficient(name: Coefficient, matched: Matched, options: CorrelateOptions) -> Json:
     x, y = matched.benchmark.items.means, matched.downstream
-    models = correlation.over_models(name, x, y, options.rng(matched.path, name, "models"), resamples=options.resamples)
+    among = matched.readers
+    models = correlation.over_models(
+        name, x, y, matched.draws(options, name, "models"), resamples=options.resamples, among=among
+    )
     left = correlation.jackknife(name, x, y)
     test = correlation.permutation_test(
-        name, x, y, options.rng(matched.path, name, "orders"), permutations=options.permutations
+        name, x, y, matched.draws(options, name, "orders"), permutations=options.permutations, among=among
     )
     found: Json = {"over_models": models.to_json(), "over_items": None, "permutation": asdict(test)}
     if matched.items is not None:
-        draws = options.rng(matched.path, name, "items")
+        draws = matched.draws(options, name, "items")
         over = correlation.over_items(name, matched.benchmark.items, matched.items, draws, resamples=options.resamples)
         found["over_items"] = over.to_json()
     if name in ("spearman", "pearson"):
@@ -217,30 +289,45 @@ def _rival(rival: Benchmark, matched: Matched, options: CorrelateOptions) -> Jso
     ]
     theirs = earned(rival, wanted, fallback=options.baseline_context is None)
     x, y, z = matched.benchmark.items.means[known], matched.downstream[known], theirs.items.means
-    found: Json = {}
-    for name in COEFFICIENTS:
-        draws = options.rng(matched.path, name, "rival", rival.fingerprint, rival.split)
-        versus = correlation.compare_benchmarks(
-            name, x, z, y, draws, resamples=options.resamples, permutations=options.permutations
-        )
-        found[name] = {**asdict(versus), "difference": versus.difference.to_json()}
+    readers = matched.readers
+    free = [at for at, index in enumerate(known) if readers is None or index in readers]
     return {
         "suite": rival.suite,
         "split": rival.split,
-        "fingerprint": rival.fingerprint,
+        "fingerprints": rival.fingerprints,
         "contexts": sorted(set(theirs.contexts)),
         "models": {matched.names[at]: float(score) for at, score in zip(known, z, strict=True)},
         "missing": [name for at, name in enumerate(matched.names) if at not in known],
-        "coefficients": found,
+        "everybody": {name: _difference(name, x, z, y) for name in COEFFICIENTS},
+        "n": len(free),
+        "coefficients": {
+            name: _versus(name, (x[free], z[free], y[free]), matched.draws(options, name, *rival[:2]), options)
+            for name in COEFFICIENTS
+        },
         "partial": {
-            name: asdict(correlation.partial_correlation(x, y, z, name=name)) for name in ("spearman", "pearson")
+            name: asdict(correlation.partial_correlation(x[free], y[free], z[free], name=name))
+            for name in ("spearman", "pearson")
         },
     }
 
 
+def _difference(name: Coefficient, benchmark: Floats, rival: Floats, outcome: Floats) -> Json:
+    one, two = correlation.coefficient(name, benchmark, outcome), correlation.coefficient(name, rival, outcome)
+    return {"benchmark": one, "rival": two, "difference": None if one is None or two is None else one - two}
+
+
+def _versus(
+    name: Coefficient, scores: tuple[Floats, Floats, Floats], draws: np.random.Generator, options: CorrelateOptions
+) -> Json:
+    versus = correlation.compare_benchmarks(
+        name, *scores, draws, resamples=options.resamples, permutations=options.permutations
+    )
+    return {**asdict(versus), "difference": versus.difference.to_json()}
+
+
 def _judge(studies: Sequence[Json]) -> None:
     """Add verdicts, corrected for how many studies and how many rivals were looked at."""
-    tests = [study["coefficients"][PRIMARY] for study in studies]
+    tests = [(study["shown_the_user"] or study)["coefficients"][PRIMARY] for study in studies]
     for study, test, p in zip(studies, tests, _holm([test["permutation"]["two_sided"] for test in tests]), strict=True):
         said = correlation.verdict(stats.Estimate(**test["over_models"]), p)
         study["verdict"] = {**asdict(said), "p_corrected": p}

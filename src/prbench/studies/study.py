@@ -57,6 +57,8 @@ class Outcome(Frozen):
     """Of the reward model; empty where the key in `models` is the address."""
     context: str = ""
     """What of the user it was shown; empty where the reader says."""
+    revision: str = ""
+    """Of its weights or code; empty where unknown."""
     score: Measured
     """Of what was chosen or trained with it, higher = better."""
     items: Mapping[str, FiniteFloat] = {}
@@ -148,7 +150,7 @@ def refuse_unfit(study: Study, name: str) -> None:
             f"{name}: the candidates are the suite's own answers, so choosing among them is the benchmark itself",
             hint="correlate with candidates that a policy wrote",
         )
-    ranked = {study.address_of(model) for model in study.models}
+    ranked = {study.address_of(name) for name, outcome in study.models.items() if not outcome.apart}
     if judge.address in ranked:
         raise StudyError(
             f"{name}: {judge.address!r} is both judge and ranked reward model", hint="judge with another model"

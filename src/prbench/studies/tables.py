@@ -23,6 +23,8 @@ def correlation_tables(found: Json) -> list[Table]:
     tables = []
     for study in found["studies"]:
         tables += [_models(found, study), _coefficients(study)]
+        if study["shown_the_user"]:
+            tables.append(_readers(study))
         if study["rivals"]:
             tables.append(_rivals(study))
     tables.append(_power(found))
@@ -84,14 +86,30 @@ def _coefficients(study: Json) -> Table:
     rows = [_coefficient_row(_NAMES[name], scored) for name, scored in study["coefficients"].items()]
     test = study["coefficients"]["spearman"]["permutation"]
     orders = f"all {test['orders']:,} orders" if test["exact"] else f"{test['orders']:,} drawn orders"
-    notes = [
-        f"p from {orders} of {study['n']} models",
-        f"verdict: {study['verdict']['sentence']}",
-    ]
+    shown = study["shown_the_user"]
+    held = f", the {study['n'] - shown['n']} that are not shown the user tied and held in place" if shown else ""
+    notes = [f"p from {orders} of {study['n']} models{held}"]
+    if not shown:
+        notes += _verdict(study)
     if leaning := study["coefficients"]["spearman"]["jackknife"]["leaning"]:
         without = study["coefficients"]["spearman"]["jackknife"]["values"][leaning]
         notes.append(f"ρ leans most on {leaning}: without it {_figure(without)}")
     return Table(f"Agreement over {study['n']} models", columns, rows, notes)
+
+
+def _readers(study: Json) -> Table:
+    """The same over those whose places the benchmark does not fix by construction."""
+    shown = study["shown_the_user"]
+    columns = ["coefficient", "value [95 % over models]", "over items [95 %]", "p two-sided", "without one model"]
+    rows = [
+        [row[0], row[1], row[2], row[4], row[6]]
+        for row in (_coefficient_row(_NAMES[name], scored) for name, scored in shown["coefficients"].items())
+    ]
+    return Table(f"Agreement over the {shown['n']} models that are shown the user", columns, rows, _verdict(study))
+
+
+def _verdict(study: Json) -> list[str]:
+    return [f"verdict: {study['verdict']['sentence']}"] if "verdict" in study else []
 
 
 def _coefficient_row(label: str, scored: Json) -> list[str]:
@@ -120,11 +138,17 @@ def _rivals(study: Json) -> Table:
         "p given",
     ]
     rows = [_rival_row(rival) for rival in study["rivals"]]
-    notes = [f"{rival['suite']}: {rival['verdict']['sentence']}" for rival in study["rivals"]]
+    notes = [f"{rival['suite']}: {rival['verdict']['sentence']}" for rival in study["rivals"] if "verdict" in rival]
+    notes += [
+        f"{rival['suite']}: over all {study['n']} models ρ {_figure(rho['benchmark'])}, rival's {_figure(rho['rival'])}"
+        for rival in study["rivals"]
+        if (rho := rival["everybody"]["spearman"]) and rival["n"] < len(rival["models"])
+    ]
     notes += [
         f"{rival['suite']}: no run of {', '.join(rival['missing'])}" for rival in study["rivals"] if rival["missing"]
     ]
-    return Table("Against rival benchmarks (same models, same outcome)", columns, rows, notes, first_numeric=2)
+    among = " shown the user" if study["shown_the_user"] else ""
+    return Table(f"Against rival benchmarks (same models{among}, same outcome)", columns, rows, notes, first_numeric=2)
 
 
 def _rival_row(rival: Json) -> list[str]:

@@ -1,5 +1,6 @@
 """How often chance alone agrees as well: all orders of the models up to 8 of them, drawn orders beyond."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import permutations as all_orders
@@ -30,7 +31,7 @@ class PermutationTest:
     exact: bool
     orders: int
     chance: float
-    """Mean over all orders, in closed form."""
+    """Mean over all orders: in closed form, or over those looked at where only some models change places."""
     chance_high: float | None
     """What 95 % of orders do not exceed."""
 
@@ -42,6 +43,7 @@ def permutation_test(
     rng: np.random.Generator,
     *,
     permutations: int = PERMUTATIONS,
+    among: Sequence[int] | None = None,
 ) -> PermutationTest:
     """Test one coefficient by shuffling which downstream score belongs to which model.
 
@@ -51,6 +53,8 @@ def permutation_test(
         downstream: Score of each model downstream.
         rng: Where orders are drawn from, beyond 8 models.
         permutations: How many are drawn.
+        among: The models whose scores change hands; the others keep theirs. For models that are tied by construction:
+            no chance could have parted them, so orders in which they part are no part of what chance does.
 
     Example:
         >>> found = permutation_test("spearman", [6, 5, 4, 3, 2, 1], [6, 2, 4, 3, 1, 5], np.random.default_rng(0))
@@ -60,12 +64,15 @@ def permutation_test(
     x = as_floats("benchmark", benchmark)
     y = as_floats("downstream", downstream, len(x))
     observed = defined(float(batch(name, x[None, :], y[None, :])[0]))
-    exact = len(x) <= EXACT_UP_TO
-    orders = _every_order(len(x)) if exact else _drawn_orders(len(x), rng, permutations)
-    chance = chance_level(name, len(x))
+    moving = np.arange(len(x)) if among is None else np.array(among, dtype=np.int64)
+    exact = len(moving) <= EXACT_UP_TO
+    moved = moving[_every_order(len(moving)) if exact else _drawn_orders(len(moving), rng, permutations)]
+    orders = np.tile(np.arange(len(x)), (len(moved), 1))
+    orders[:, moving] = moved
+    null = batch(name, x[None, :], y[orders])
+    chance = chance_level(name, len(x)) if among is None else float(np.nanmean(null)) if observed is not None else 0.0
     if observed is None:
         return PermutationTest(None, None, exact, len(orders), chance, None)
-    null = batch(name, x[None, :], y[orders])
     upper, lower = (tail(null, observed, exact), tail(-null, -observed, exact))
     high = float(np.quantile(null, 0.95))
     return PermutationTest(upper, min(1.0, 2 * min(upper, lower)), exact, len(orders), chance, high)

@@ -7,6 +7,7 @@ how much of a coefficient hangs on which questions were asked.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,10 +66,12 @@ def over_models(
     *,
     resamples: int = RESAMPLES,
     level: float = 0.95,
+    among: Sequence[int] | None = None,
 ) -> Estimate:
     """A coefficient with its percentile interval over reward models.
 
-    With few models the interval is too narrow rather than too wide; the permutation test is what to rely on.
+    With few models the interval is too narrow rather than too wide; the permutation test is what to rely on. Where
+    `among` is given only these models are drawn anew, and the others stand in every draw.
 
     Example:
         >>> x = [1, 2, 3, 4, 5, 6, 7, 8]
@@ -78,7 +81,7 @@ def over_models(
     """
     x = as_floats("benchmark", benchmark)
     y = as_floats("downstream", downstream, len(x))
-    drawn = draw_models(len(x), rng, resamples)
+    drawn = draw_models(len(x), rng, resamples, among)
     resampled = batch(name, drawn_scores(name, x, drawn), drawn_scores(name, y, drawn))
     return enclosed(coefficient(name, x, y), resampled, len(x), level)
 
@@ -138,9 +141,13 @@ def jackknife(name: Coefficient, benchmark: ArrayLike, downstream: ArrayLike) ->
     return Jackknife(values, float(some.min()), float(some.max()), error, leaning)
 
 
-def draw_models(models: int, rng: np.random.Generator, resamples: int) -> NDArray[np.int64]:
-    """Models drawn with replacement, copies side by side: shape (resamples, models)."""
-    drawn = rng.integers(0, models, size=(resamples, models), dtype=np.int64)
+def draw_models(
+    models: int, rng: np.random.Generator, resamples: int, among: Sequence[int] | None = None
+) -> NDArray[np.int64]:
+    """Models drawn with replacement, copies side by side: shape (resamples, models); those not `among` stay as is."""
+    moving = np.arange(models) if among is None else np.array(among, dtype=np.int64)
+    drawn = np.tile(np.arange(models), (resamples, 1))
+    drawn[:, moving] = moving[rng.integers(0, len(moving), size=(resamples, len(moving)), dtype=np.int64)]
     drawn.sort(axis=1)
     return drawn
 
