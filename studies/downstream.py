@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RECIPE = ROOT / "studies" / "downstream.toml"
 BEST_OF_N, PPO, WORK = Path("runs/best-of-n"), Path("runs/ppo"), Path("runs/downstream")
 RIVAL = WORK / "rival.jsonl"
+PAGE = ROOT / "docs" / "studies" / "downstream-tables.md"
 JUDGE, SECOND_JUDGE = "stances:tfidf#passages", "stances:tfidf"
 SLOW = "lm:"
 SLOW_PAIRS = 600
@@ -47,11 +48,16 @@ def main() -> None:
         STEPS[name]()
 
 
-def prbench(*words: object) -> None:
-    """One command, as a user would type it."""
-    command = ["prbench", *map(str, words)]
+def prbench(*words: object, tables: str | None = None) -> None:
+    """One command, as a user would type it; with `tables` what it prints is kept under that name."""
+    command = ["prbench", *map(str, words), *(["--format", "md"] if tables else [])]
     print("$", shlex.join(command), flush=True)
-    subprocess.run([sys.executable, "-m", *command], cwd=ROOT, check=True)  # noqa: S603
+    told = subprocess.run(  # noqa: S603
+        [sys.executable, "-m", *command], cwd=ROOT, check=True, stdout=subprocess.PIPE if tables else None, text=True
+    )
+    if tables:
+        (ROOT / WORK).mkdir(parents=True, exist_ok=True)
+        (ROOT / WORK / f"{tables}.md").write_text(f"`{shlex.join(command)}`\n\n{told.stdout}", "utf-8")
 
 
 def best_of_n() -> None:
@@ -61,7 +67,7 @@ def best_of_n() -> None:
         "second-judge": ["--judge", SECOND_JUDGE],
         "best-of-16": [],
     }.items():
-        prbench("study", "best-of-n", "--from", RECIPE, "-o", BEST_OF_N, *words)
+        prbench("study", "best-of-n", "--from", RECIPE.relative_to(ROOT), "-o", BEST_OF_N, *words, tables=folder)
         (ROOT / WORK / folder).mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / BEST_OF_N / "study.json", ROOT / WORK / folder)
 
@@ -97,25 +103,36 @@ def ppo() -> None:
     for address, seeds in TRAINED.items():
         for seed in range(seeds):
             prbench(*command, "--train-only", "--reward", address, "--seed", seed)
-    prbench(*command)
+    prbench(*command, tables="ppo")
 
 
 def correlate() -> None:
-    """The endpoint, then what is only described."""
+    """The endpoint, then what is only described; all tables into one page."""
     fast = [folder_of("mirror", address) for address in ranked() if not address.startswith(SLOW)]
     everything = [WORK / "mirror"]
     compare("primary", everything, WORK / "best-of-16")
     compare("all-pairs", fast, WORK / "best-of-16", "--describe")
     compare("second-judge", everything, WORK / "second-judge", "--describe")
     compare("best-of-4", everything, WORK / "best-of-4", "--describe")
-    compare("ppo", everything, PPO, "--describe")
+    compare("ppo-correlation", everything, PPO, "--describe")
+    parts = {
+        "The endpoint": "primary",
+        "Without the two slow raters, on all pairs": "all-pairs",
+        "With the second judge": "second-judge",
+        "Best of 4": "best-of-4",
+        "PPO": "ppo-correlation",
+        "Best of 16, reward model by reward model": "best-of-16",
+        "PPO, reward model by reward model": "ppo",
+    }
+    texts = [f"## {title}\n{(ROOT / WORK / f'{name}.md').read_text('utf-8').strip()}" for title, name in parts.items()]
+    PAGE.write_text("\n\n".join(["# Tables of [the downstream study](downstream.md)", *texts]) + "\n", "utf-8")
 
 
 def compare(name: str, benchmark: Iterable[Path], downstream: Path, *words: str) -> None:
     """One correlation, against both rivals."""
     rivals = [WORK / "generic", WORK / "rival"]
     told = ["--benchmark", *benchmark, "--downstream", downstream, "--baseline", *rivals, "--baseline-context", "none"]
-    prbench("study", "correlate", *told, *words, "-o", WORK / f"{name}.json")
+    prbench("study", "correlate", *told, *words, "-o", WORK / f"{name}.json", tables=name)
 
 
 STEPS: dict[str, Callable[[], None]] = {
