@@ -31,7 +31,7 @@ TRAINED = {
     "personal:runs/personal/bt-generic": 2,
     "personal:runs/personal/user-bt": 1,
     "personal:runs/personal/lore-tuned": 1,
-    "embed:minilm": 1,
+    "shorter": 1,
     "longer": 1,
 }
 """Reward models that a policy is trained with, and with how many seeds."""
