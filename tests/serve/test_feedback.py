@@ -113,6 +113,46 @@ def test_what_cannot_be_kept_is_not_learned(start, tmp_path):
         assert len(model.judged["zoe"]) == 1
 
 
+def test_what_cannot_be_forgotten_on_disk_is_not_half_forgotten(start, tmp_path):
+    model = Adaptive()
+    with start(model) as client:
+        client.post("/users/zoe/feedback", json=RED)
+        (tmp_path / "judged.jsonl").unlink()
+        (tmp_path / "judged.jsonl").mkdir()  # from now on nothing can be written
+        assert client.delete("/users/zoe/feedback").status_code == 500
+        assert client.get("/users/zoe/feedback").json()["count"] == 1
+        assert scores(client, "zoe") == (200, [1.0, 0.0])
+        (tmp_path / "judged.jsonl").rmdir()
+        assert client.delete("/users/zoe/feedback").json()["forgotten"] == 1
+        assert model.judged["zoe"] == ()
+
+
+def test_whatever_keeps_a_judgment_from_the_disk_it_is_not_learned(start, monkeypatch):
+    model = Adaptive()
+
+    def broken(*_):
+        raise ValueError("not even an OSError")
+
+    monkeypatch.setattr(FeedbackFile, "add", broken)
+    with start(model) as client:
+        assert client.post("/users/zoe/feedback", json=RED).status_code == 500
+        assert model.judged["zoe"] == ()
+
+
+def test_nobody_is_no_user(start, tmp_path):
+    model = Adaptive()
+    with start(model) as client:
+        for refused in (
+            client.post("/users//feedback", json=RED),
+            client.get("/users//feedback"),
+            client.delete("/users//feedback"),
+        ):
+            assert refused.status_code == 400
+            assert "names no user" in refused.json()["error"]["message"]
+    assert not model.judged
+    assert not (tmp_path / "judged.jsonl").exists()
+
+
 def test_a_torn_last_line_is_cut_off_and_the_rest_stands(tmp_path):
     path = tmp_path / "judged.jsonl"
     judgments = [Judgment(question=f"Q{number}?", chosen="a", rejected="b") for number in range(3)]

@@ -2,10 +2,12 @@
 
 import json
 import threading
+import time
 
 import httpx
 import pytest
 
+from prbench.serve.rollout import answer_text
 from prbench.types import Post
 from serve_models import Faulty, Recorder, known_score
 from small_suite import follows_posts
@@ -198,6 +200,19 @@ def test_metrics_count_what_happened(start, ask):
     ):
         assert line in lines
     assert [line for line in lines if line.startswith("prbench_request_seconds_count")]
+
+
+@pytest.mark.parametrize(
+    ("filler", "is_end"), [("\n", True), ("<pad>", True), ("\n<|im_end|>", True), ("<|", False), ("|>", False)]
+)
+def test_a_long_answer_does_not_keep_the_server_busy(faulty, filler, is_end):
+    label = json.dumps({"question": "Tea?", "posts": ["I like tea."]})
+    inner = "x" + filler * (100_000 // len(filler)) + "y"
+    began = time.perf_counter()
+    reply = faulty.post("/get_reward", json={"query": [f"Q{inner}<pad>\n"], "prompts": ["Q"], "labels": [label]})
+    assert reply.json()["rewards"] == [known_score("Tea?", inner, POSTS)]
+    assert answer_text(inner[:-1]) == ("x" if is_end else inner[:-1])
+    assert time.perf_counter() - began < 5
 
 
 def test_a_function_is_served_too(start, ask):

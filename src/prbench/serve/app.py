@@ -136,10 +136,10 @@ class _Face:
 
     async def judge(self, request: Request) -> Response:
         """Learn from one judgment."""
+        user = _user(request)
         asked = parse(FeedbackRequest, await self._body(request))
         if asked.chosen == asked.rejected:
             raise BadRequestError("chosen and rejected are the same text")
-        user = _user(request)
         count = await self._service.adapt(user, Judgment.model_validate(asked.model_dump()))
         return JSONResponse({"user": user, "count": count})
 
@@ -230,7 +230,9 @@ def _status(scored: Sequence[Scored]) -> int:
 
 
 def _user(request: Request) -> str:
-    return str(request.path_params["user"])
+    if user := str(request.path_params["user"]):
+        return user
+    raise BadRequestError("the path names no user: it should be /users/NAME/feedback")
 
 
 async def _unless_gone(request: Request, work: Awaitable[list[Scored]]) -> list[Scored]:

@@ -76,6 +76,7 @@ def serving(config: ServeConfig, *, model: Model | None = None, suite: Suite | N
 @contextmanager
 def _bound(config: ServeConfig) -> Iterator[socket.socket]:
     """The socket, taken before a model is loaded, so that a port in use is told at once."""
+    config.check_reach()  # here and not only in `ServeConfig.of`: this is the one way to a socket
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
     with socket.socket(family) as bound:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

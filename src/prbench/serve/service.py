@@ -134,14 +134,15 @@ class RewardService:
         self._fit(user, (*before, judgment))
         try:
             self._feedback.add(user, judgment)
-        except OSError:
+        except Exception:
             self._fit(user, before)  # what is not kept must not be known
             raise
         return len(before) + 1
 
     def _forget(self, user: str) -> int:
+        forgotten = self._feedback.forget(user)  # first: what stays on disk would be known again at the next start
         self._fit(user, ())
-        return self._feedback.forget(user)
+        return forgotten
 
 
 @contextmanager
