@@ -226,6 +226,29 @@ def test_a_full_queue_refuses_a_request_whole():
     batcher.stop()
 
 
+def test_chores_count_against_the_queue_and_take_turns_with_batches():
+    model, batches_before = Recorder(), []
+    model.gate.clear()
+    batcher = Batcher(model, show, Limits(max_batch=1, max_wait_s=0, max_queue=5), Metrics())
+
+    async def scenario():
+        first = asyncio.ensure_future(batcher.score(items("under way")))
+        while not model.batches:
+            await asyncio.sleep(0.005)
+        chores = [batcher.call(lambda: batches_before.append(len(model.batches))) for _ in range(3)]
+        waiting = asyncio.gather(first, *chores, batcher.score(items("a", "b")))
+        await asyncio.sleep(0.01)
+        for refused in (batcher.call(lambda: None), batcher.score(items("c"))):
+            with pytest.raises(OverloadedError, match="5 items are waiting, 5 are allowed"):
+                await refused
+        model.gate.set()
+        await waiting
+
+    run(scenario())
+    batcher.stop()
+    assert batches_before == [1, 2, 3]
+
+
 def test_a_request_that_could_never_wait_is_told_so(start):
     with start(Recorder(), context="none", max_queue=2) as client:
         body = {"items": [{"question": "Tea?", "answer": str(number)} for number in range(3)]}
@@ -244,15 +267,19 @@ def test_given_up_items_are_cancelled_and_counted():
         while not model.batches:
             await asyncio.sleep(0.005)
         waiting = asyncio.ensure_future(batcher.score(items("a", "b")))
+        chore = asyncio.ensure_future(batcher.call(lambda: None))
         await asyncio.sleep(0.01)
         batcher.abandon()
+        batcher.abandon()  # as when the time is up after a second signal
         with pytest.raises(asyncio.CancelledError):
             await waiting
+        with pytest.raises(OverloadedError, match="has stopped"):
+            await chore
         model.gate.set()
         return await under_way
 
     assert run(scenario()) == [expected("under way")]
-    assert batcher.abandoned == 2
+    assert batcher.abandoned == 3
     batcher.stop()
 
 

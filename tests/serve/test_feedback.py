@@ -1,12 +1,18 @@
 """Judgments: learned from, on disk before they are confirmed, replayed at the next start, and really forgotten."""
 
+import asyncio
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from prbench.errors import ConfigError, DataError
+from prbench.models import load_model
+from prbench.serve import Item, ServeConfig
 from prbench.serve.feedback import FeedbackFile
-from prbench.types import Judgment
+from prbench.serve.service import open_service
+from prbench.types import AnswerView, Judgment
 from serve_models import Adaptive, Recorder
 
 RED = {"question": "Which ink?", "chosen": "The red ink.", "rejected": "The blue ink."}
@@ -33,6 +39,58 @@ def test_a_judgment_changes_what_the_user_is_paid_for(start, tmp_path):
         assert scores(client, "zoe") == (422, [None, None])
         assert client.delete("/users/zoe/feedback").json()["forgotten"] == 0
     assert "zoe" not in (tmp_path / "judged.jsonl").read_text()
+
+
+class Reusable(Adaptive):
+    """Its scores may be taken from a cache."""
+
+    def __init__(self):
+        super().__init__()
+        self.card = self.card.model_copy(update={"reusable": True})
+
+
+def test_scores_of_an_adapted_model_do_not_pass_for_those_of_the_model_that_was_opened(start):
+    views = [AnswerView("Which yarn?", "red yarn", (), (), "zoe")]
+    with start(Reusable()) as client:
+        address = f"http:{client.base_url}"
+        opened = load_model(address)
+        assert opened.card.reusable
+        assert [outcome.score for _, outcome in opened.rate(views)] == [0.0]
+        client.post("/users/zoe/feedback", json=RED)
+        ((_, outcome),) = opened.rate(views)
+        assert (outcome.status, outcome.score) == ("failed", None)
+        assert opened.card.revision in outcome.reason
+        assert "feedback" in outcome.reason
+        again = load_model(address)
+        assert not again.card.reusable
+        assert [outcome.score for _, outcome in again.rate(views)] == [1.0]
+        client.delete("/users/zoe/feedback")
+        assert [outcome.score for _, outcome in opened.rate(views)] == [0.0]
+
+
+def test_what_was_scored_while_somebody_was_known_and_forgotten_again_has_no_revision(suite, tmp_path):
+    gate = threading.Event()
+
+    class Gated(Reusable):
+        def rate(self, views):
+            gate.wait(20)
+            return super().rate(views)
+
+    async def scenario(service):
+        items = [Item(question="Which yarn?", answer=f"red {number}", user="zoe", posts=()) for number in range(3)]
+        together = asyncio.gather(
+            service.score(items), service.adapt("zoe", Judgment.model_validate(RED)), service.forget("zoe")
+        )
+        await asyncio.sleep(0)  # all three are in the queue
+        gate.set()
+        return await together, await service.score(items)
+
+    config = ServeConfig.of(model="m", max_batch=1, max_wait_ms=0, state=tmp_path / "judged.jsonl")
+    with open_service(config, model=Gated(), suite=suite) as service, ThreadPoolExecutor(1) as pool:
+        (during, *_), after = pool.submit(asyncio.run, scenario(service)).result()
+        assert after == ([0.0, 0.0, 0.0], service.health()["revision"])
+    assert 1.0 in during.scored
+    assert during.revision == ""
 
 
 def test_a_retry_does_not_count_twice(start):

@@ -26,7 +26,13 @@ def test_scores_come_in_the_order_of_the_items(start, ask):
         response = client.post("/score", json={"items": [item(answer) for answer in answers]})
     assert response.status_code == 200
     expected = [known_score("Tea?", answer, POSTS) for answer in answers]
-    assert response.json() == {"scores": expected, "items": [{"score": score} for score in expected]}
+    revision = response.json()["revision"]
+    assert len(revision) == 16
+    assert response.json() == {
+        "scores": expected,
+        "items": [{"score": score} for score in expected],
+        "revision": revision,
+    }
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 The first kind answers GET /health with who it is (`model`, `revision`, `reads`) and POST /score, `{"items": [...]}`,
 with `{"scores": [...]}`, one per item and in their order. An error is a failed outcome, a score that is no finite
-number an invalid one; neither is ever a number (defect D4).
+number an invalid one; neither is ever a number (defect D4). Where the reply also has `items`, their errors say why a
+score is missing; where it has the `revision`, that must still be the one that was opened.
 """
 
 import json
@@ -10,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import httpx
-from pydantic import BaseModel, StrictFloat, StrictInt
+from pydantic import BaseModel, StrictFloat, StrictInt, ValidationError
 
 from prbench.config import ModelOptions
 from prbench.errors import ModelError
@@ -34,8 +35,19 @@ class _Health(BaseModel):
     reads: frozenset[Channel] = frozenset()
 
 
+class _Error(BaseModel):
+    kind: str
+    message: str
+
+
+class _Entry(BaseModel):
+    error: _Error | None = None
+
+
 class _Scores(BaseModel):
     scores: list[StrictFloat | StrictInt | None]
+    items: list[_Entry] | None = None
+    revision: str | None = None
 
 
 def load(
@@ -123,6 +135,8 @@ class HttpRater:
         try:
             reply = await self._wire.send(client, "/score", _Scores, {"items": items})
         except Refused as error:
+            if (told := _told(error, len(items))) is not None:
+                return self._outcomes(told, len(items), 0.0)
             if len(items) == 1 or error.status not in _OVER_ONE_ITEM:
                 return [Outcome.failed(error.reason)] * len(items)
             # One item that the server will not take must not cost its neighbours their scores.
@@ -130,14 +144,34 @@ class HttpRater:
             return await self._score(client, items[:half]) + await self._score(client, items[half:])
         except Fault as error:
             return [Outcome.failed(error.reason)] * len(items)
-        scores = reply.body.scores
-        if len(scores) != len(items):
-            return [Outcome.failed(f"{len(scores)} scores came for {len(items)} items")] * len(items)
-        latency_ms = reply.latency_ms / len(items)
-        return [_outcome(score, latency_ms) for score in scores]
+        return self._outcomes(reply.body, len(items), reply.latency_ms / len(items))
+
+    def _outcomes(self, body: _Scores, count: int, latency_ms: float) -> list[Outcome]:
+        loaded = self._card.revision
+        if body.revision is not None and body.revision != loaded:
+            now = f"is {body.revision!r}" if body.revision else "has none, as after feedback"
+            reason = f"another model answers at {self._wire.base_url}: it was revision {loaded!r} and now {now}"
+            return [Outcome.failed(reason)] * count
+        entries = body.items or [_Entry()] * count
+        for name, found in (("scores", len(body.scores)), ("entries", len(entries))):
+            if found != count:
+                return [Outcome.failed(f"{found} {name} came for {count} items")] * count
+        return [_outcome(score, entry.error, latency_ms) for score, entry in zip(body.scores, entries, strict=True)]
 
 
-def _outcome(score: float | None, latency_ms: float) -> Outcome:
+def _told(refused: Refused, count: int) -> _Scores | None:
+    """What a server says of each item where it could score none of them."""
+    try:
+        body = _Scores.model_validate_json(refused.text)
+    except ValidationError:
+        return None
+    return body if body.items and len(body.items) == count else None
+
+
+def _outcome(score: float | None, error: _Error | None, latency_ms: float) -> Outcome:
+    if error is not None:
+        kind = Outcome.failed if error.kind == "failed" else Outcome.invalid
+        return kind(error.message, latency_ms=latency_ms)
     if score is None:
         return Outcome.invalid("the server gave no score", latency_ms=latency_ms)
     return Outcome.scored(score, latency_ms=latency_ms)

@@ -35,7 +35,7 @@ from prbench.serve.items import (
     parse,
 )
 from prbench.serve.rollout import items_of
-from prbench.serve.service import NotAdaptiveError, RewardService
+from prbench.serve.service import NotAdaptiveError, Reply, RewardService
 from prbench.serve.settings import is_loopback
 from prbench.types import Judgment
 
@@ -117,8 +117,9 @@ class _Face:
     async def score(self, request: Request) -> Response:
         """Score a batch of items."""
         asked = parse(ScoreRequest, await self._body(request))
-        scored = await _unless_gone(request, self._service.score(asked.items))
+        scored, revision = await _unless_gone(request, self._service.score(asked.items))
         body = {
+            "revision": revision,
             "scores": [None if isinstance(one, ItemError) else one for one in scored],
             "items": [*map(entry, scored)],
         }
@@ -128,7 +129,7 @@ class _Face:
         """The same for OpenRLHF, whose client knows only success and failure: one item without a score fails all."""
         asked = parse(RemoteRewardRequest, await self._body(request))
         items = items_of(asked.query, asked.prompts, asked.labels)
-        scored = await _unless_gone(request, self._service.score(items))
+        scored, _ = await _unless_gone(request, self._service.score(items))
         for place, one in enumerate(scored):
             if isinstance(one, ItemError):
                 raise HttpError(500 if one.kind == "failed" else 422, one.kind, f"query[{place}]: {one.message}")
@@ -235,7 +236,7 @@ def _user(request: Request) -> str:
     raise BadRequestError("the path names no user: it should be /users/NAME/feedback")
 
 
-async def _unless_gone(request: Request, work: Awaitable[list[Scored]]) -> list[Scored]:
+async def _unless_gone(request: Request, work: Awaitable[Reply]) -> Reply:
     """Wait for scores only as long as the client does: what nobody waits for is taken out of the queue."""
     scoring = asyncio.ensure_future(work)
     leaving = asyncio.ensure_future(_leaving(request))

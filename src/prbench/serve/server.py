@@ -35,7 +35,7 @@ def serve(config: ServeConfig, ready: Callable[[str, RewardService], None], *, m
         bound.listen()  # from here on nobody is refused: whoever comes waits for the loop to start
         ready(_url(config, bound), service)
         server.run(sockets=[bound])
-    return service.batcher.idle and not service.batcher.abandoned
+    return service.batcher.idle and not service.batcher.abandoned and not server.cut_off
 
 
 @contextmanager
@@ -126,6 +126,8 @@ class DrainingServer(uvicorn.Server):
         self._service = service
         self._drain_s = drain_s
         self._draining: asyncio.Task[None] | None = None
+        self.cut_off = False
+        """Whether a second signal came while something was under way: nobody will get to know what it came to."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -144,6 +146,8 @@ class DrainingServer(uvicorn.Server):
 
     def _told(self) -> None:
         if self._draining is not None:
+            self._draining.cancel()
+            self.cut_off = self.cut_off or not self._service.batcher.idle
             self._service.batcher.abandon()
             self.should_exit = self.force_exit = True
             return

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from prbench.config import digest
 from prbench.data import Suite, load_pairs
@@ -28,6 +28,14 @@ class NotAdaptiveError(Exception):
     """The model has no `fit_user`."""
 
 
+class Reply(NamedTuple):
+    """What a request's items came to, and from whom."""
+
+    scored: list[Scored]
+    revision: str
+    """Of the server while it scored them; empty where it changed meanwhile, or cannot be told."""
+
+
 class RewardService:
     """One model behind a queue; made by `open_service`.
 
@@ -37,13 +45,18 @@ class RewardService:
         feedback: What users have judged.
         limits: Of batches and queue.
         suite: The name of the suite whose users are known.
+        choice: All that decides what is shown, beside the context: part of the revision.
     """
 
-    def __init__(self, model: Rater, views: Views, feedback: FeedbackFile, limits: Limits, suite: str) -> None:
+    def __init__(
+        self, model: Rater, views: Views, feedback: FeedbackFile, limits: Limits, suite: str, choice: Sequence[object]
+    ) -> None:
         self._model = model
         self._views = views
         self._feedback = feedback
         self._suite = suite
+        self._choice = choice
+        self._changes = 0
         self.metrics = Metrics()
         self.batcher = Batcher(model, self._show, limits, self.metrics)
 
@@ -57,15 +70,17 @@ class RewardService:
         """Whether the model learns from judgments."""
         return isinstance(self._model, Adaptive) and getattr(self._model, "adapts", True)
 
-    async def score(self, items: Sequence[Item]) -> list[Scored]:
+    async def score(self, items: Sequence[Item]) -> Reply:
         """Score items, in their order."""
+        before = self._changes
         scored = await self.batcher.score(items)
         for result in scored:
             if isinstance(result, ItemError):
                 self.metrics.errors.add(kind=result.kind)
             else:
                 self.metrics.items.add()
-        return scored
+        revision = self._revision()  # read before the changes are: the model's thread counts one before it makes it
+        return Reply(scored, revision if self._changes == before else "")
 
     def judged(self, user: str) -> tuple[Judgment, ...]:
         """What a user has judged."""
@@ -115,7 +130,7 @@ class RewardService:
         if not self.card.reusable or self._feedback.users:
             return ""
         known = self.card.model_dump(mode="json", include={"address", "revision", "parameters"})
-        return digest([known, str(self._views.context)])[:16]
+        return digest([known, str(self._views.context), *self._choice])[:16]
 
     def _show(self, items: Sequence[Item]) -> Sequence[AnswerView | ItemError]:
         return self._views.show(items, judged=self._feedback.users)
@@ -131,6 +146,7 @@ class RewardService:
         before = self.judged(user)
         if judgment in before:
             return len(before)
+        self._changes += 1
         self._fit(user, (*before, judgment))
         try:
             self._feedback.add(user, judgment)
@@ -140,6 +156,7 @@ class RewardService:
         return len(before) + 1
 
     def _forget(self, user: str) -> int:
+        self._changes += 1
         forgotten = self._feedback.forget(user)  # first: what stays on disk would be known again at the next start
         self._fit(user, ())
         return forgotten
@@ -167,7 +184,8 @@ def open_service(
     views = Views(pairs, rater, context, ranker=ranker, seed=config.seed)
     limits = Limits(config.max_batch, config.max_wait_ms / 1000, config.max_queue)
     with FeedbackFile(config.state) as feedback:
-        service = RewardService(rater, views, feedback, limits, pairs.record.name)
+        choice = (ranker.name, pairs.record.fingerprint, config.seed)
+        service = RewardService(rater, views, feedback, limits, pairs.record.name, choice)
         try:
             service.replay()
             yield service
