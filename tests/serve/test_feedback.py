@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from prbench.errors import ConfigError, DataError
+from prbench.errors import ConfigError, DataError, ModelError
 from prbench.models import load_model
-from prbench.serve import Item, ServeConfig
+from prbench.serve import Item, RewardClient, ServeConfig
 from prbench.serve.feedback import FeedbackFile
 from prbench.serve.service import open_service
 from prbench.types import AnswerView, Judgment
@@ -103,12 +103,12 @@ def test_a_retry_does_not_count_twice(start):
 
 def test_names_may_hold_anything(start):
     with start(Adaptive()) as client:
-        for user in ("a/b", "jürgen 2", "x%2Fy", "?q=1"):
-            from urllib.parse import quote
-
-            path = f"/users/{quote(user, safe='')}/feedback"
-            assert client.post(path, json=RED).json() == {"user": user, "count": 1}
+        rewards = RewardClient(str(client.base_url))
+        for user in ("a/b", "jürgen 2", "x%2Fy", "?q=1", ".", "..", "a/../b", "v1.2"):
+            assert rewards.judge(user, **RED) == 1
             assert scores(client, user)[0] == 200
+            assert rewards.forget(user) == 1
+        rewards.close()
 
 
 def test_a_user_of_the_suite_learns_beside_the_posts(start, suite):
@@ -130,9 +130,38 @@ def test_a_model_that_does_not_learn_says_so(start):
         assert not client.get("/health").json()["adapts"]
 
 
-def test_a_model_that_refuses_to_learn_keeps_nothing(start, tmp_path):
-    from prbench.errors import ModelError
+def test_a_judgment_that_would_change_nothing_is_refused(start, tmp_path):
+    (tmp_path / "judged.jsonl").write_text(json.dumps({"user": "ann", **RED}) + "\n")
+    model = Reusable()
+    with start(model, context="none") as client:
+        for refused in (client.post("/users/zoe/feedback", json=RED), client.delete("/users/ann/feedback")):
+            assert refused.status_code == 409
+            assert "context 'none' shows the model no user" in refused.json()["error"]["message"]
+        health = client.get("/health").json()
+        assert not health["adapts"]
+        assert health["revision"]  # what is in the file has no part in the scores
+    assert not model.judged
 
+
+def test_what_another_model_has_learned_is_not_known(start, tmp_path):
+    (tmp_path / "judged.jsonl").write_text(json.dumps({"user": "zoe", **RED}) + "\n")
+    with start(Recorder()) as client:
+        assert scores(client, "zoe") == (422, [None, None])
+
+
+@pytest.mark.parametrize("error", [ModelError("one reward for all"), KeyError("one reward for all")])
+def test_a_stored_judgment_that_the_model_refuses_is_named(start, tmp_path, error):
+    class Stubborn(Adaptive):
+        def fit_user(self, user, judgments):
+            raise error
+
+    (tmp_path / "judged.jsonl").write_text(json.dumps({"user": "ann", **RED}) + "\n")
+    with pytest.raises(ModelError, match=r"'ann' has judged \(.*judged\.jsonl\): .*one reward") as caught:
+        start(Stubborn()).__enter__()
+    assert "--state" in caught.value.hint
+
+
+def test_a_model_that_refuses_to_learn_keeps_nothing(start, tmp_path):
     class Stubborn(Adaptive):
         def fit_user(self, user, judgments):
             raise ModelError("one reward for all")

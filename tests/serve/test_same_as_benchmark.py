@@ -6,6 +6,7 @@ import tiny_models
 from prbench import evaluate
 from prbench.config import ModelOptions
 from prbench.data import Suite
+from prbench.errors import ModelError
 from prbench.models import load_model
 from prbench.serve import service
 from prbench.types import AnswerView, Post
@@ -168,14 +169,25 @@ def test_d14_a_served_model_is_evaluated_as_the_model_itself(start):
     contexts = ["none", "profile", "other", "opposite", "oracle"]
     settings = {"contexts": contexts, "split": None, "resamples": 100}
     direct = evaluate(Fresh(), suite, **settings)
-    with start(Fresh()) as client:
-        address = "http:" + str(client.base_url).rstrip("/")
-        through = evaluate(address, suite, **settings)
-    assert not [record for record in through.records if record.status != "ok"]
-    for context in contexts:
-        here, there = (found.result["result"]["contexts"][context]["accuracy"] for found in (direct, through))
-        assert here == there
-        assert recorded(direct, context) == recorded(through, context)
+    for served_under in ("profile", "plan", "profile+plan", "oracle"):  # an item with posts is shown what it brings
+        with start(Fresh(), context=served_under) as client:
+            address = "http:" + str(client.base_url).rstrip("/")
+            through = evaluate(address, suite, **settings)
+        assert not [record for record in through.records if record.status != "ok"]
+        for context in contexts:
+            here, there = (found.result["result"]["contexts"][context]["accuracy"] for found in (direct, through))
+            assert here == there
+            assert recorded(direct, context) == recorded(through, context)
+
+
+@pytest.mark.parametrize("context", ["retrieved@2", "other", "opposite"])
+def test_a_server_that_chooses_itself_what_is_shown_is_not_evaluated(start, context):
+    with (
+        start(Spy(), context=context) as client,
+        pytest.raises(ModelError, match=f"under context '{context}'") as caught,
+    ):
+        load_model(f"http:{client.base_url}")
+    assert "--context profile" in caught.value.hint
 
 
 def test_a_server_that_shows_nothing_of_the_user_says_so(start):

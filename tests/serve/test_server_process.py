@@ -174,6 +174,17 @@ def test_a_judgment_survives_a_kill(tmp_path):
         assert process.wait(30) == 0
 
 
+def test_what_breaks_the_model_is_told_on_the_servers_side(tmp_path):
+    with server(tmp_path, "--model", "py:serve_models:Faulty") as (process, url):
+        reply = httpx.post(f"{url}/score", json={"items": [item(PAIRS[0], "raise")]})
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+        said = process.stderr.read()
+    assert "out of memory" not in reply.text
+    assert "Traceback" in said
+    assert "RuntimeError: out of memory" in said
+
+
 def test_a_mistake_is_a_message_and_a_hint(tmp_path):
     options = ("--model", "py:small_suite:likes_first")
     found = subprocess.run(

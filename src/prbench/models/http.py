@@ -25,6 +25,9 @@ __all__ = ["HttpRater", "load"]
 
 _VLLM = "vllm:"
 
+_CHOSEN_THERE = frozenset({"retrieved", "other", "opposite"})
+"""Contexts under which a reward server chooses itself which posts, or whose, a model is shown."""
+
 _OVER_ONE_ITEM = frozenset({400, 413, 422})
 """Statuses by which a server turns a batch down for what is in it, or for its size."""
 
@@ -33,6 +36,8 @@ class _Health(BaseModel):
     model: str
     revision: str = ""
     reads: frozenset[Channel] = frozenset()
+    context: str = ""
+    """Of a reward server of ours: what it shows the model of a user."""
 
 
 class _Error(BaseModel):
@@ -65,7 +70,13 @@ def load(
         return open_pooling(rest.removeprefix(_VLLM), options, backoff)
     url = clean_url(f"http:{rest}" if rest.startswith("//") else rest, f"http:{rest.split('@')[-1]}")
     wire = Wire(url, timeout_s=options.timeout_s, retries=options.retries, backoff=backoff)
-    return HttpRater(wire, _health(wire), options, batch=batch)
+    health = _health(wire)
+    if health.context.partition("@")[0] in _CHOSEN_THERE:
+        raise ModelError(
+            f"{url} serves its model under context '{health.context}', and so would not show it what is sent",
+            hint="serve it with --context profile, where every item is shown with the posts and the plan it brings",
+        )
+    return HttpRater(wire, health, options, batch=batch)
 
 
 def _health(wire: Wire) -> _Health:

@@ -6,6 +6,7 @@ was accepted is answered, also while the server drains; what is not accepted is 
 """
 
 import asyncio
+import logging
 import math
 import threading
 import time
@@ -22,6 +23,7 @@ from prbench.serve.metrics import Metrics
 from prbench.types import AnswerView, Outcome
 
 Result = TypeVar("Result")
+_LOG = logging.getLogger(__name__)
 _LONGEST_WAIT_S = 30
 """The most that a refused client is asked to wait."""
 Show = Callable[[Sequence[Item]], Sequence[AnswerView | ItemError]]
@@ -220,7 +222,7 @@ class Batcher:
         except BaseException as error:  # a model that breaks its protocol, or calls exit()
             for job, place in batch:
                 if place not in job.results:
-                    job.settle(place, ItemError("failed", _said(error)))
+                    job.settle(place, ItemError("failed", _logged(error)))
 
     def _answer(self, batch: Sequence[Entry]) -> None:
         asked: list[tuple[Entry, AnswerView]] = []
@@ -239,7 +241,7 @@ class Batcher:
             try:
                 job.shown = self._show(job.items)
             except Exception as error:  # a template or a tokenizer that breaks on this text
-                job.shown = [ItemError("failed", _said(error))] * len(job.items)
+                job.shown = [ItemError("failed", _logged(error))] * len(job.items)
         return job.shown[place]
 
     def _rate(self, views: Sequence[AnswerView]) -> list[Outcome]:
@@ -260,7 +262,7 @@ class Batcher:
         except Exception as error:
             if len(views) > 1:
                 return [outcome for view in views for outcome in self._ask([view])]
-            return [Outcome.failed(_said(error))]
+            return [Outcome.failed(_logged(error))]
         finally:
             took_s = time.perf_counter() - began
             self._metrics.model_seconds.observe(took_s)
@@ -295,5 +297,7 @@ def _settle(done: Future[Any], chore: Callable[[], Any]) -> None:
         done.set_exception(error)
 
 
-def _said(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
+def _logged(error: BaseException) -> str:
+    """Put an error into the log, whole; returns what the client may know of it."""
+    _LOG.error("an item failed", exc_info=error)
+    return f"the model raised {type(error).__name__}; the server's log says more"

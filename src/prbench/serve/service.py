@@ -1,12 +1,12 @@
 """A served model: what it scores, what it has learned of users, and who it says it is."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, cast
 
 from prbench.config import digest
 from prbench.data import Suite, load_pairs
-from prbench.errors import ConfigError
+from prbench.errors import ConfigError, ModelError, PrbenchError
 from prbench.models import Model, ModelCard, Rater, load_encoder, load_model
 from prbench.models.protocols import Adaptive
 from prbench.rank import BM25, Dense
@@ -26,6 +26,10 @@ _LAST_BATCH_S = 5.0
 
 class NotAdaptiveError(Exception):
     """The model has no `fit_user`."""
+
+
+class UnusedFeedbackError(Exception):
+    """The context shows the model nobody, so that no judgment could change a score."""
 
 
 class Reply(NamedTuple):
@@ -67,8 +71,8 @@ class RewardService:
 
     @property
     def adaptive(self) -> bool:
-        """Whether the model learns from judgments."""
-        return isinstance(self._model, Adaptive) and getattr(self._model, "adapts", True)
+        """Whether judgments change scores: the model learns from them, and is shown whom it scores for."""
+        return self._learns and bool(self._views.context.needs)
 
     async def score(self, items: Sequence[Item]) -> Reply:
         """Score items, in their order."""
@@ -101,7 +105,14 @@ class RewardService:
         if not self.adaptive:
             return 0
         for user, judgments in self._feedback.users.items():
-            self._fit(user, tuple(judgments))
+            try:
+                self._fit(user, tuple(judgments))
+            except Exception as error:
+                said = error.message if isinstance(error, PrbenchError) else f"{type(error).__name__}: {error}"
+                raise ModelError(
+                    f"{self.card.address!r} does not take what {user!r} has judged ({self._feedback.path}): {said}",
+                    hint="remove the user's lines from the file, or choose another one with --state",
+                ) from error
         return len(self._feedback.users)
 
     def health(self) -> Json:
@@ -127,17 +138,31 @@ class RewardService:
 
     def _revision(self) -> str:
         """Changes with whatever could change a score; empty where that cannot be told, so that nobody caches."""
-        if not self.card.reusable or self._feedback.users:
+        if not self.card.reusable or self._learned:
             return ""
         known = self.card.model_dump(mode="json", include={"address", "revision", "parameters"})
         return digest([known, str(self._views.context), *self._choice])[:16]
 
     def _show(self, items: Sequence[Item]) -> Sequence[AnswerView | ItemError]:
-        return self._views.show(items, judged=self._feedback.users)
+        return self._views.show(items, judged=self._learned)
+
+    @property
+    def _learns(self) -> bool:
+        return isinstance(self._model, Adaptive) and getattr(self._model, "adapts", True)
+
+    @property
+    def _learned(self) -> Mapping[str, Sequence[Judgment]]:
+        """What the model knows by judgments; what another one has left in the file does not count."""
+        return self._feedback.users if self.adaptive else {}
 
     def _must_adapt(self) -> None:
-        if not self.adaptive:
+        if not self._learns:
             raise NotAdaptiveError(f"{self.card.address!r} does not learn from judgments: it has no fit_user")
+        if not self.adaptive:
+            raise UnusedFeedbackError(
+                f"context '{self._views.context}' shows the model no user, so that no judgment would change a score; "
+                "start the server with --context profile"
+            )
 
     def _fit(self, user: str, judgments: Sequence[Judgment]) -> None:
         cast(Adaptive, self._model).fit_user(user, judgments)
