@@ -6,8 +6,8 @@
     GET    /health  /metrics
 
 200: every item has a score. 207: some have, the others say why not. 422 and 500: none has, because the items cannot be
-scored, or because the model failed. 400, 401, 408, 413, 415, 421: the request itself. 503 with Retry-After: later. In
-no case does an error carry a number (D4).
+scored, or because the model failed. 400, 401, 404, 405, 408, 413, 415, 421: the request itself. 503 with Retry-After:
+later. In no case does an error carry a number (D4).
 """
 
 import asyncio
