@@ -59,6 +59,12 @@ class VerySlow(Recorder):
     pause_s = 0.3
 
 
+class Stuck(Recorder):
+    """Still at work when it is told to stop a second time."""
+
+    pause_s = 2.0
+
+
 class Faulty(Recorder):
     """Goes wrong in the way that the answer says."""
 

@@ -1,12 +1,18 @@
 """Judgments: learned from, on disk before they are confirmed, replayed at the next start, and really forgotten."""
 
+import asyncio
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from prbench.errors import ConfigError, DataError
+from prbench.errors import ConfigError, DataError, ModelError
+from prbench.models import load_model
+from prbench.serve import Item, RewardClient, ServeConfig
 from prbench.serve.feedback import FeedbackFile
-from prbench.types import Judgment
+from prbench.serve.service import open_service
+from prbench.types import AnswerView, Judgment
 from serve_models import Adaptive, Recorder
 
 RED = {"question": "Which ink?", "chosen": "The red ink.", "rejected": "The blue ink."}
@@ -35,6 +41,58 @@ def test_a_judgment_changes_what_the_user_is_paid_for(start, tmp_path):
     assert "zoe" not in (tmp_path / "judged.jsonl").read_text()
 
 
+class Reusable(Adaptive):
+    """Its scores may be taken from a cache."""
+
+    def __init__(self):
+        super().__init__()
+        self.card = self.card.model_copy(update={"reusable": True})
+
+
+def test_scores_of_an_adapted_model_do_not_pass_for_those_of_the_model_that_was_opened(start):
+    views = [AnswerView("Which yarn?", "red yarn", (), (), "zoe")]
+    with start(Reusable()) as client:
+        address = f"http:{client.base_url}"
+        opened = load_model(address)
+        assert opened.card.reusable
+        assert [outcome.score for _, outcome in opened.rate(views)] == [0.0]
+        client.post("/users/zoe/feedback", json=RED)
+        ((_, outcome),) = opened.rate(views)
+        assert (outcome.status, outcome.score) == ("failed", None)
+        assert opened.card.revision in outcome.reason
+        assert "feedback" in outcome.reason
+        again = load_model(address)
+        assert not again.card.reusable
+        assert [outcome.score for _, outcome in again.rate(views)] == [1.0]
+        client.delete("/users/zoe/feedback")
+        assert [outcome.score for _, outcome in opened.rate(views)] == [0.0]
+
+
+def test_what_was_scored_while_somebody_was_known_and_forgotten_again_has_no_revision(suite, tmp_path):
+    gate = threading.Event()
+
+    class Gated(Reusable):
+        def rate(self, views):
+            gate.wait(20)
+            return super().rate(views)
+
+    async def scenario(service):
+        items = [Item(question="Which yarn?", answer=f"red {number}", user="zoe", posts=()) for number in range(3)]
+        together = asyncio.gather(
+            service.score(items), service.adapt("zoe", Judgment.model_validate(RED)), service.forget("zoe")
+        )
+        await asyncio.sleep(0)  # all three are in the queue
+        gate.set()
+        return await together, await service.score(items)
+
+    config = ServeConfig.of(model="m", max_batch=1, max_wait_ms=0, state=tmp_path / "judged.jsonl")
+    with open_service(config, model=Gated(), suite=suite) as service, ThreadPoolExecutor(1) as pool:
+        (during, *_), after = pool.submit(asyncio.run, scenario(service)).result()
+        assert after == ([0.0, 0.0, 0.0], service.health()["revision"])
+    assert 1.0 in during.scored
+    assert during.revision == ""
+
+
 def test_a_retry_does_not_count_twice(start):
     with start(Adaptive()) as client:
         for _ in range(3):
@@ -45,12 +103,12 @@ def test_a_retry_does_not_count_twice(start):
 
 def test_names_may_hold_anything(start):
     with start(Adaptive()) as client:
-        for user in ("a/b", "jürgen 2", "x%2Fy", "?q=1"):
-            from urllib.parse import quote
-
-            path = f"/users/{quote(user, safe='')}/feedback"
-            assert client.post(path, json=RED).json() == {"user": user, "count": 1}
+        rewards = RewardClient(str(client.base_url))
+        for user in ("a/b", "jürgen 2", "x%2Fy", "?q=1", ".", "..", "a/../b", "v1.2"):
+            assert rewards.judge(user, **RED) == 1
             assert scores(client, user)[0] == 200
+            assert rewards.forget(user) == 1
+        rewards.close()
 
 
 def test_a_user_of_the_suite_learns_beside_the_posts(start, suite):
@@ -72,9 +130,38 @@ def test_a_model_that_does_not_learn_says_so(start):
         assert not client.get("/health").json()["adapts"]
 
 
-def test_a_model_that_refuses_to_learn_keeps_nothing(start, tmp_path):
-    from prbench.errors import ModelError
+def test_a_judgment_that_would_change_nothing_is_refused(start, tmp_path):
+    (tmp_path / "judged.jsonl").write_text(json.dumps({"user": "ann", **RED}) + "\n")
+    model = Reusable()
+    with start(model, context="none") as client:
+        for refused in (client.post("/users/zoe/feedback", json=RED), client.delete("/users/ann/feedback")):
+            assert refused.status_code == 409
+            assert "context 'none' shows the model no user" in refused.json()["error"]["message"]
+        health = client.get("/health").json()
+        assert not health["adapts"]
+        assert health["revision"]  # what is in the file has no part in the scores
+    assert not model.judged
 
+
+def test_what_another_model_has_learned_is_not_known(start, tmp_path):
+    (tmp_path / "judged.jsonl").write_text(json.dumps({"user": "zoe", **RED}) + "\n")
+    with start(Recorder()) as client:
+        assert scores(client, "zoe") == (422, [None, None])
+
+
+@pytest.mark.parametrize("error", [ModelError("one reward for all"), KeyError("one reward for all")])
+def test_a_stored_judgment_that_the_model_refuses_is_named(start, tmp_path, error):
+    class Stubborn(Adaptive):
+        def fit_user(self, user, judgments):
+            raise error
+
+    (tmp_path / "judged.jsonl").write_text(json.dumps({"user": "ann", **RED}) + "\n")
+    with pytest.raises(ModelError, match=r"'ann' has judged \(.*judged\.jsonl\): .*one reward") as caught:
+        start(Stubborn()).__enter__()
+    assert "--state" in caught.value.hint
+
+
+def test_a_model_that_refuses_to_learn_keeps_nothing(start, tmp_path):
     class Stubborn(Adaptive):
         def fit_user(self, user, judgments):
             raise ModelError("one reward for all")
@@ -111,6 +198,46 @@ def test_what_cannot_be_kept_is_not_learned(start, tmp_path):
         assert failed.status_code == 500
         assert client.get("/users/zoe/feedback").json()["count"] == 1
         assert len(model.judged["zoe"]) == 1
+
+
+def test_what_cannot_be_forgotten_on_disk_is_not_half_forgotten(start, tmp_path):
+    model = Adaptive()
+    with start(model) as client:
+        client.post("/users/zoe/feedback", json=RED)
+        (tmp_path / "judged.jsonl").unlink()
+        (tmp_path / "judged.jsonl").mkdir()  # from now on nothing can be written
+        assert client.delete("/users/zoe/feedback").status_code == 500
+        assert client.get("/users/zoe/feedback").json()["count"] == 1
+        assert scores(client, "zoe") == (200, [1.0, 0.0])
+        (tmp_path / "judged.jsonl").rmdir()
+        assert client.delete("/users/zoe/feedback").json()["forgotten"] == 1
+        assert model.judged["zoe"] == ()
+
+
+def test_whatever_keeps_a_judgment_from_the_disk_it_is_not_learned(start, monkeypatch):
+    model = Adaptive()
+
+    def broken(*_):
+        raise ValueError("not even an OSError")
+
+    monkeypatch.setattr(FeedbackFile, "add", broken)
+    with start(model) as client:
+        assert client.post("/users/zoe/feedback", json=RED).status_code == 500
+        assert model.judged["zoe"] == ()
+
+
+def test_nobody_is_no_user(start, tmp_path):
+    model = Adaptive()
+    with start(model) as client:
+        for refused in (
+            client.post("/users//feedback", json=RED),
+            client.get("/users//feedback"),
+            client.delete("/users//feedback"),
+        ):
+            assert refused.status_code == 400
+            assert "names no user" in refused.json()["error"]["message"]
+    assert not model.judged
+    assert not (tmp_path / "judged.jsonl").exists()
 
 
 def test_a_torn_last_line_is_cut_off_and_the_rest_stands(tmp_path):

@@ -6,8 +6,12 @@ import tiny_models
 from prbench import evaluate
 from prbench.config import ModelOptions
 from prbench.data import Suite
+from prbench.errors import ModelError
 from prbench.models import load_model
+from prbench.serve import service
+from prbench.types import AnswerView, Post
 from small_suite import Spy, mirrored
+from word_encoder import WordEncoder
 
 CONTEXTS = ("none", "profile", "retrieved@2", "other", "opposite", "oracle")
 
@@ -165,14 +169,25 @@ def test_d14_a_served_model_is_evaluated_as_the_model_itself(start):
     contexts = ["none", "profile", "other", "opposite", "oracle"]
     settings = {"contexts": contexts, "split": None, "resamples": 100}
     direct = evaluate(Fresh(), suite, **settings)
-    with start(Fresh()) as client:
-        address = "http:" + str(client.base_url).rstrip("/")
-        through = evaluate(address, suite, **settings)
-    assert not [record for record in through.records if record.status != "ok"]
-    for context in contexts:
-        here, there = (found.result["result"]["contexts"][context]["accuracy"] for found in (direct, through))
-        assert here == there
-        assert recorded(direct, context) == recorded(through, context)
+    for served_under in ("profile", "plan", "profile+plan", "oracle"):  # an item with posts is shown what it brings
+        with start(Fresh(), context=served_under) as client:
+            address = "http:" + str(client.base_url).rstrip("/")
+            through = evaluate(address, suite, **settings)
+        assert not [record for record in through.records if record.status != "ok"]
+        for context in contexts:
+            here, there = (found.result["result"]["contexts"][context]["accuracy"] for found in (direct, through))
+            assert here == there
+            assert recorded(direct, context) == recorded(through, context)
+
+
+@pytest.mark.parametrize("context", ["retrieved@2", "other", "opposite"])
+def test_a_server_that_chooses_itself_what_is_shown_is_not_evaluated(start, context):
+    with (
+        start(Spy(), context=context) as client,
+        pytest.raises(ModelError, match=f"under context '{context}'") as caught,
+    ):
+        load_model(f"http:{client.base_url}")
+    assert "--context profile" in caught.value.hint
 
 
 def test_a_server_that_shows_nothing_of_the_user_says_so(start):
@@ -183,6 +198,34 @@ def test_a_server_that_shows_nothing_of_the_user_says_so(start):
     assert health["reads"] == ["plan", "posts"]
     assert health["context"] == "profile"
     assert len(health["revision"]) == 16
+
+
+def test_the_revision_changes_with_whatever_could_change_a_score(start, suite, monkeypatch):
+    monkeypatch.setattr(service, "load_encoder", lambda address, options: WordEncoder())
+    found = []
+    for settings in ({}, {"ranker": "embed:words"}, {"seed": 1}, {"context": "other"}, {"suite": Suite.of(suite[:4])}):
+        with start(Spy(), **settings) as client:
+            found.append(client.get("/health").json()["revision"])
+    with start(Spy(window=30)) as client:
+        found.append(client.get("/health").json()["revision"])
+    assert "" not in found
+    assert len(set(found)) == len(found)
+    with start(Spy()) as client:
+        assert client.get("/health").json()["revision"] == found[0]
+
+
+@pytest.mark.parametrize("answer", ["nan", "unreadable", "unanswered", "raise"])
+def test_d4_over_the_wire_a_failure_keeps_its_kind_and_its_reason_whoever_is_beside_it(faulty, answer):
+    model = load_model(f"http:{faulty.base_url}", ModelOptions(retries=0))
+    views = [AnswerView("Tea?", text, (Post(id="1", text="I like tea."),)) for text in ("good", answer)]
+    kind = "failed" if answer in ("unanswered", "raise") else "invalid"
+    among, alone = dict(model.rate(views)), dict(model.rate(views[1:]))
+    assert among[0].score is not None
+    for outcome in (among[1], alone[0]):
+        assert (outcome.status, outcome.score) == (kind, None)
+    said = {"nan": "nan", "unreadable": "no number in the reply", "unanswered": "timed out", "raise": "RuntimeError"}
+    assert said[answer] in among[1].reason
+    assert kind == "failed" or alone[0].reason == among[1].reason
 
 
 def test_a_tight_tokenizer_window_is_kept_by_real_weights(start, suite, tmp_path):

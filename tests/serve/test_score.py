@@ -2,10 +2,13 @@
 
 import json
 import threading
+import time
 
 import httpx
 import pytest
 
+from prbench.serve.rollout import answer_text
+from prbench.serve.service import RewardService
 from prbench.types import Post
 from serve_models import Faulty, Recorder, known_score
 from small_suite import follows_posts
@@ -24,7 +27,13 @@ def test_scores_come_in_the_order_of_the_items(start, ask):
         response = client.post("/score", json={"items": [item(answer) for answer in answers]})
     assert response.status_code == 200
     expected = [known_score("Tea?", answer, POSTS) for answer in answers]
-    assert response.json() == {"scores": expected, "items": [{"score": score} for score in expected]}
+    revision = response.json()["revision"]
+    assert len(revision) == 16
+    assert response.json() == {
+        "scores": expected,
+        "items": [{"score": score} for score in expected],
+        "revision": revision,
+    }
 
 
 @pytest.mark.parametrize(
@@ -65,7 +74,7 @@ def test_one_item_that_breaks_the_model_costs_its_neighbours_nothing(start, ask)
         None,
         known_score("Tea?", "two", POSTS),
     ]
-    assert "RuntimeError: out of memory" in entries[1]["error"]["message"]
+    assert "RuntimeError" in entries[1]["error"]["message"]
     assert [len(batch) for batch in model.batches] == [3, 1, 1, 1]
 
 
@@ -148,9 +157,32 @@ def test_the_token_opens_everything_but_the_bare_health(start, monkeypatch):
         assert client.get("/health", headers=known).json()["model"] == "recorder"
 
 
-def test_on_loopback_a_foreign_name_is_refused(faulty):
-    for name, status in (("evil.example", 421), ("evil.example:80", 421), ("localhost", 200), ("[::1]:9", 200)):
-        assert faulty.get("/health", headers={"Host": name}).status_code == status
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [("evil.example", 421), ("evil.example:80", 421), ("localhost", 200), ("[::1]:9", 200), ("[::1", 400)],
+)
+def test_on_loopback_a_foreign_name_is_refused(faulty, name, status):
+    assert faulty.get("/health", headers={"Host": name}).status_code == status
+
+
+def test_what_is_not_there_is_told_like_any_error(faulty):
+    for method, path, status in (("GET", "/nothing", 404), ("GET", "/score", 405), ("POST", "/users/zoe", 404)):
+        refused = faulty.request(method, path)
+        assert refused.status_code == status
+        assert refused.json() == {"error": {"kind": "path", "message": f"there is no {method} {path}"}}
+    assert "POST" in faulty.get("/score").headers["allow"]
+
+
+def test_a_bug_is_in_the_log_and_not_in_the_reply(start, monkeypatch, caplog):
+    def broken(*_):
+        raise ValueError("secret/path")
+
+    monkeypatch.setattr(RewardService, "judged", broken)
+    with start(Faulty()) as client:
+        refused = client.get("/users/zoe/feedback")
+    assert (refused.status_code, refused.json()["error"]["kind"]) == (500, "internal")
+    assert "secret" not in refused.text
+    assert "ValueError: secret/path" in caplog.text
 
 
 def test_overload_is_told_with_a_time_to_come_again(start, ask):
@@ -158,11 +190,11 @@ def test_overload_is_told_with_a_time_to_come_again(start, ask):
     model.gate.clear()
     with start(model, max_queue=4, max_batch=2, max_wait_ms=0) as client:
         waiting = [threading.Thread(target=ask, args=(client, item(f"{n}a"), item(f"{n}b"))) for n in range(3)]
-        for thread in waiting:
+        for number, thread in enumerate(waiting):
             thread.start()
-            while client.get("/metrics").text.count("prbench_queue_items") == 0:
-                pass
-        refused = wait_for(lambda: client.post("/score", json={"items": [item("x"), item("y"), item("z")]}), 503)
+            wait_until(lambda: model.batches)
+            wait_for(client, f"prbench_queue_items {2 * number}\n")
+        refused = client.post("/score", json={"items": [item("x")]})
         model.gate.set()
         for thread in waiting:
             thread.join()
@@ -171,12 +203,15 @@ def test_overload_is_told_with_a_time_to_come_again(start, ask):
     assert refused.json()["error"]["kind"] == "overloaded"
 
 
-def wait_for(send, status, tries=200):
-    for _ in range(tries):
-        response = send()
-        if response.status_code == status:
-            return response
-    raise AssertionError(f"never {status}, last {response.status_code}")
+def wait_until(happened, seconds=20):
+    until = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < until
+        time.sleep(0.005)
+
+
+def wait_for(client, line):
+    wait_until(lambda: line in client.get("/metrics").text)
 
 
 def test_metrics_count_what_happened(start, ask):
@@ -198,6 +233,19 @@ def test_metrics_count_what_happened(start, ask):
     ):
         assert line in lines
     assert [line for line in lines if line.startswith("prbench_request_seconds_count")]
+
+
+@pytest.mark.parametrize(
+    ("filler", "is_end"), [("\n", True), ("<pad>", True), ("\n<|im_end|>", True), ("<|", False), ("|>", False)]
+)
+def test_a_long_answer_does_not_keep_the_server_busy(faulty, filler, is_end):
+    label = json.dumps({"question": "Tea?", "posts": ["I like tea."]})
+    inner = "x" + filler * (100_000 // len(filler)) + "y"
+    began = time.perf_counter()
+    reply = faulty.post("/get_reward", json={"query": [f"Q{inner}<pad>\n"], "prompts": ["Q"], "labels": [label]})
+    assert reply.json()["rewards"] == [known_score("Tea?", inner, POSTS)]
+    assert answer_text(inner[:-1]) == ("x" if is_end else inner[:-1])
+    assert time.perf_counter() - began < 5
 
 
 def test_a_function_is_served_too(start, ask):

@@ -4,8 +4,10 @@ import pytest
 
 import tiny_models
 from prbench.config import ModelOptions
+from prbench.data import Suite
 from prbench.errors import ConfigError, ModelError, TemplateError
 from prbench.models import load_model
+from prbench.serve import serving
 from prbench.serve.lint import check_servable
 from prbench.serve.settings import ServeConfig
 from prbench.types import Context, Message, Prompt
@@ -102,6 +104,12 @@ def test_a_network_is_not_opened_by_mistake(monkeypatch):
     assert ServeConfig.of(model="longer", host="0.0.0.0", token_env="REWARD_TOKEN").token == "s3cret"
     for host in ("127.0.0.1", "::1", "localhost", "127.9.9.9"):
         assert ServeConfig.of(model="longer", host=host).loopback
+
+
+def test_a_network_is_not_opened_by_a_configuration_made_in_another_way(tmp_path):
+    config = ServeConfig(model="longer", context="none", host="0.0.0.0", port=0, state=tmp_path / "judged.jsonl")
+    with pytest.raises(ConfigError, match="can be reached from other machines"), serving(config, suite=Suite.of([])):
+        pass
 
 
 def test_settings_that_make_no_sense_are_refused():

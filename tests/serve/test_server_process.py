@@ -40,7 +40,8 @@ def command(folder, *options):
 
 
 def environment():
-    return {**os.environ, "PYTHONPATH": str(TESTS), "OMP_NUM_THREADS": "1"}
+    path = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
+    return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
 
 
 @contextmanager
@@ -137,6 +138,26 @@ def test_told_to_stop_it_answers_what_it_has_and_refuses_the_rest(tmp_path):
         httpx.get(f"{url}/health")
 
 
+@pytest.mark.parametrize(("model", "count"), [("Stuck", 1), ("Slow", 2000)])
+def test_told_twice_it_does_not_wait_and_does_not_claim_that_all_was_answered(tmp_path, model, count):
+    """Whether the model is at the last item already, or more waits."""
+    body = {"items": [item(PAIRS[0], str(number)) for number in range(count)]}
+    with (
+        server(tmp_path, "--model", f"py:serve_models:{model}", "--max-batch", "1") as (process, url),
+        ThreadPoolExecutor(1) as pool,
+    ):
+        asked = pool.submit(httpx.post, f"{url}/score", json=body, timeout=60)
+        while "prbench_batch_items_count 0\n" in httpx.get(f"{url}/metrics").text:
+            assert not asked.done()
+        process.send_signal(signal.SIGTERM)
+        while httpx.get(f"{url}/health").status_code != 503:
+            pass
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 1
+        assert "stopped before everything was answered" in process.stderr.read()
+        assert asked.exception() or asked.result().status_code >= 500
+
+
 def test_a_judgment_survives_a_kill(tmp_path):
     judgment = {"question": "Which ink?", "chosen": "red ink", "rejected": "blue ink"}
     with server(tmp_path, "--model", "py:serve_models:Adaptive") as (process, url):
@@ -151,6 +172,17 @@ def test_a_judgment_survives_a_kill(tmp_path):
         assert httpx.post(f"{url}/score", json={"items": items}).json()["scores"] == [1.0, 0.0]
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
+
+
+def test_what_breaks_the_model_is_told_on_the_servers_side(tmp_path):
+    with server(tmp_path, "--model", "py:serve_models:Faulty") as (process, url):
+        reply = httpx.post(f"{url}/score", json={"items": [item(PAIRS[0], "raise")]})
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+        said = process.stderr.read()
+    assert "out of memory" not in reply.text
+    assert "Traceback" in said
+    assert "RuntimeError: out of memory" in said
 
 
 def test_a_mistake_is_a_message_and_a_hint(tmp_path):

@@ -65,10 +65,12 @@ class Fault(Exception):
 class Refused(Exception):
     """A status that another try would not change."""
 
-    def __init__(self, reason: str, status: int) -> None:
+    def __init__(self, reason: str, status: int, text: str = "") -> None:
         super().__init__(reason)
         self.reason = reason
         self.status = status
+        self.text = text
+        """The whole reply."""
 
 
 Payload = TypeVar("Payload", bound=BaseModel)
@@ -183,7 +185,7 @@ class Wire:
         if status in _PASSING or status >= 500:
             raise Fault(self._describe(response), retry_after_s=_retry_after_s(response))
         if not response.is_success:
-            raise Refused(self._describe(response), status)
+            raise Refused(self._describe(response), status, response.text)
         try:
             return schema.model_validate_json(response.content)
         except ValidationError as error:

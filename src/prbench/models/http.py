@@ -2,7 +2,8 @@
 
 The first kind answers GET /health with who it is (`model`, `revision`, `reads`) and POST /score, `{"items": [...]}`,
 with `{"scores": [...]}`, one per item and in their order. An error is a failed outcome, a score that is no finite
-number an invalid one; neither is ever a number (defect D4).
+number an invalid one; neither is ever a number (defect D4). Where the reply also has `items`, their errors say why a
+score is missing; where it has the `revision`, that must still be the one that was opened.
 """
 
 import json
@@ -10,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import httpx
-from pydantic import BaseModel, StrictFloat, StrictInt
+from pydantic import BaseModel, StrictFloat, StrictInt, ValidationError
 
 from prbench.config import ModelOptions
 from prbench.errors import ModelError
@@ -24,6 +25,9 @@ __all__ = ["HttpRater", "load"]
 
 _VLLM = "vllm:"
 
+_CHOSEN_THERE = frozenset({"retrieved", "other", "opposite"})
+"""Contexts under which a reward server chooses itself which posts, or whose, a model is shown."""
+
 _OVER_ONE_ITEM = frozenset({400, 413, 422})
 """Statuses by which a server turns a batch down for what is in it, or for its size."""
 
@@ -32,10 +36,23 @@ class _Health(BaseModel):
     model: str
     revision: str = ""
     reads: frozenset[Channel] = frozenset()
+    context: str = ""
+    """Of a reward server of ours: what it shows the model of a user."""
+
+
+class _Error(BaseModel):
+    kind: str
+    message: str
+
+
+class _Entry(BaseModel):
+    error: _Error | None = None
 
 
 class _Scores(BaseModel):
     scores: list[StrictFloat | StrictInt | None]
+    items: list[_Entry] | None = None
+    revision: str | None = None
 
 
 def load(
@@ -53,7 +70,13 @@ def load(
         return open_pooling(rest.removeprefix(_VLLM), options, backoff)
     url = clean_url(f"http:{rest}" if rest.startswith("//") else rest, f"http:{rest.split('@')[-1]}")
     wire = Wire(url, timeout_s=options.timeout_s, retries=options.retries, backoff=backoff)
-    return HttpRater(wire, _health(wire), options, batch=batch)
+    health = _health(wire)
+    if health.context.partition("@")[0] in _CHOSEN_THERE:
+        raise ModelError(
+            f"{url} serves its model under context '{health.context}', and so would not show it what is sent",
+            hint="serve it with --context profile, where every item is shown with the posts and the plan it brings",
+        )
+    return HttpRater(wire, health, options, batch=batch)
 
 
 def _health(wire: Wire) -> _Health:
@@ -123,6 +146,8 @@ class HttpRater:
         try:
             reply = await self._wire.send(client, "/score", _Scores, {"items": items})
         except Refused as error:
+            if (told := _told(error, len(items))) is not None:
+                return self._outcomes(told, len(items), 0.0)
             if len(items) == 1 or error.status not in _OVER_ONE_ITEM:
                 return [Outcome.failed(error.reason)] * len(items)
             # One item that the server will not take must not cost its neighbours their scores.
@@ -130,14 +155,34 @@ class HttpRater:
             return await self._score(client, items[:half]) + await self._score(client, items[half:])
         except Fault as error:
             return [Outcome.failed(error.reason)] * len(items)
-        scores = reply.body.scores
-        if len(scores) != len(items):
-            return [Outcome.failed(f"{len(scores)} scores came for {len(items)} items")] * len(items)
-        latency_ms = reply.latency_ms / len(items)
-        return [_outcome(score, latency_ms) for score in scores]
+        return self._outcomes(reply.body, len(items), reply.latency_ms / len(items))
+
+    def _outcomes(self, body: _Scores, count: int, latency_ms: float) -> list[Outcome]:
+        loaded = self._card.revision
+        if body.revision is not None and body.revision != loaded:
+            now = f"is {body.revision!r}" if body.revision else "has none, as after feedback"
+            reason = f"another model answers at {self._wire.base_url}: it was revision {loaded!r} and now {now}"
+            return [Outcome.failed(reason)] * count
+        entries = body.items or [_Entry()] * count
+        for name, found in (("scores", len(body.scores)), ("entries", len(entries))):
+            if found != count:
+                return [Outcome.failed(f"{found} {name} came for {count} items")] * count
+        return [_outcome(score, entry.error, latency_ms) for score, entry in zip(body.scores, entries, strict=True)]
 
 
-def _outcome(score: float | None, latency_ms: float) -> Outcome:
+def _told(refused: Refused, count: int) -> _Scores | None:
+    """What a server says of each item where it could score none of them."""
+    try:
+        body = _Scores.model_validate_json(refused.text)
+    except ValidationError:
+        return None
+    return body if body.items and len(body.items) == count else None
+
+
+def _outcome(score: float | None, error: _Error | None, latency_ms: float) -> Outcome:
+    if error is not None:
+        kind = Outcome.failed if error.kind == "failed" else Outcome.invalid
+        return kind(error.message, latency_ms=latency_ms)
     if score is None:
         return Outcome.invalid("the server gave no score", latency_ms=latency_ms)
     return Outcome.scored(score, latency_ms=latency_ms)

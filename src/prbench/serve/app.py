@@ -6,18 +6,20 @@
     GET    /health  /metrics
 
 200: every item has a score. 207: some have, the others say why not. 422 and 500: none has, because the items cannot be
-scored, or because the model failed. 400, 401, 408, 413, 415, 421: the request itself. 503 with Retry-After: later. In
-no case does an error carry a number (D4).
+scored, or because the model failed. 400, 401, 404, 405, 408, 413, 415, 421: the request itself. 503 with Retry-After:
+later. In no case does an error carry a number (D4).
 """
 
 import asyncio
 import hmac
+import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
@@ -35,10 +37,11 @@ from prbench.serve.items import (
     parse,
 )
 from prbench.serve.rollout import items_of
-from prbench.serve.service import NotAdaptiveError, RewardService
+from prbench.serve.service import NotAdaptiveError, Reply, RewardService, UnusedFeedbackError
 from prbench.serve.settings import is_loopback
 from prbench.types import Judgment
 
+_LOG = logging.getLogger(__name__)
 _BODY_S = 30.0
 """The longest that sending a body may take."""
 _STATUS_OF = {
@@ -46,6 +49,7 @@ _STATUS_OF = {
     ModelError: (409, "model"),
     NotAdaptiveError: (501, "not-adaptive"),
     TooManyError: (413, "items"),
+    UnusedFeedbackError: (409, "context"),
 }
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -85,7 +89,8 @@ def make_app(service: RewardService, door: Door) -> Starlette:
             Route(feedback, face.guarded(face.forget, "/feedback"), methods=["DELETE"]),
             Route("/metrics", face.guarded(face.metrics, "/metrics"), methods=["GET"]),
             Route("/health", face.guarded(face.health, "/health", public=True), methods=["GET"]),
-        ]
+        ],
+        exception_handlers={HTTPException: _nothing_there},
     )
 
 
@@ -117,8 +122,9 @@ class _Face:
     async def score(self, request: Request) -> Response:
         """Score a batch of items."""
         asked = parse(ScoreRequest, await self._body(request))
-        scored = await _unless_gone(request, self._service.score(asked.items))
+        scored, revision = await _unless_gone(request, self._service.score(asked.items))
         body = {
+            "revision": revision,
             "scores": [None if isinstance(one, ItemError) else one for one in scored],
             "items": [*map(entry, scored)],
         }
@@ -128,7 +134,7 @@ class _Face:
         """The same for OpenRLHF, whose client knows only success and failure: one item without a score fails all."""
         asked = parse(RemoteRewardRequest, await self._body(request))
         items = items_of(asked.query, asked.prompts, asked.labels)
-        scored = await _unless_gone(request, self._service.score(items))
+        scored, _ = await _unless_gone(request, self._service.score(items))
         for place, one in enumerate(scored):
             if isinstance(one, ItemError):
                 raise HttpError(500 if one.kind == "failed" else 422, one.kind, f"query[{place}]: {one.message}")
@@ -136,10 +142,10 @@ class _Face:
 
     async def judge(self, request: Request) -> Response:
         """Learn from one judgment."""
+        user = _user(request)
         asked = parse(FeedbackRequest, await self._body(request))
         if asked.chosen == asked.rejected:
             raise BadRequestError("chosen and rejected are the same text")
-        user = _user(request)
         count = await self._service.adapt(user, Judgment.model_validate(asked.model_dump()))
         return JSONResponse({"user": user, "count": count})
 
@@ -172,7 +178,11 @@ class _Face:
 
     def _check_name(self, request: Request) -> None:
         """On loopback only this machine's names are answered to: a page whose name was rebound to it is refused."""
-        name = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
+        sent = request.headers.get("host", "")
+        try:
+            name = urlsplit(f"//{sent}").hostname or ""
+        except ValueError:
+            raise HttpError(400, "host", f"{sent!r} is no host") from None
         if self._door.loopback and not is_loopback(name):
             raise HttpError(421, "host", f"this server does not answer to {name!r}")
 
@@ -211,9 +221,21 @@ class _Face:
             if isinstance(error, known):
                 error = HttpError(status, kind, str(error))
         if not isinstance(error, HttpError):
-            error = HttpError(500, "internal", f"{type(error).__name__}: {error}")
+            _LOG.error("a request failed", exc_info=error)  # there in full; what is inside is not the client's to read
+            error = HttpError(500, "internal", "something went wrong in the server; its log says what")
         self._service.metrics.errors.add(kind=error.kind)
-        return JSONResponse({"error": {"kind": error.kind, "message": error.message}}, error.status, error.headers)
+        return _told(error)
+
+
+def _told(error: HttpError) -> Response:
+    return JSONResponse({"error": {"kind": error.kind, "message": error.message}}, error.status, error.headers)
+
+
+async def _nothing_there(request: Request, error: Exception) -> Response:
+    """A path or a method that there is not, told like any other error."""
+    known = cast(HTTPException, error)
+    message = f"there is no {request.method} {request.scope['path']}"
+    return _told(HttpError(known.status_code, "path", message, **(known.headers or {})))
 
 
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}
@@ -230,10 +252,12 @@ def _status(scored: Sequence[Scored]) -> int:
 
 
 def _user(request: Request) -> str:
-    return str(request.path_params["user"])
+    if user := str(request.path_params["user"]):
+        return user
+    raise BadRequestError("the path names no user: it should be /users/NAME/feedback")
 
 
-async def _unless_gone(request: Request, work: Awaitable[list[Scored]]) -> list[Scored]:
+async def _unless_gone(request: Request, work: Awaitable[Reply]) -> Reply:
     """Wait for scores only as long as the client does: what nobody waits for is taken out of the queue."""
     scoring = asyncio.ensure_future(work)
     leaving = asyncio.ensure_future(_leaving(request))

@@ -6,6 +6,7 @@ was accepted is answered, also while the server drains; what is not accepted is 
 """
 
 import asyncio
+import logging
 import math
 import threading
 import time
@@ -22,6 +23,7 @@ from prbench.serve.metrics import Metrics
 from prbench.types import AnswerView, Outcome
 
 Result = TypeVar("Result")
+_LOG = logging.getLogger(__name__)
 _LONGEST_WAIT_S = 30
 """The most that a refused client is asked to wait."""
 Show = Callable[[Sequence[Item]], Sequence[AnswerView | ItemError]]
@@ -33,7 +35,7 @@ class Limits(NamedTuple):
     max_batch: int = 32
     max_wait_s: float = 0.010
     max_queue: int = 4096
-    """Items that may wait; a request that would not fit is refused whole."""
+    """Items and chores that may wait; a request that would not fit is refused whole."""
 
 
 class OverloadedError(Exception):
@@ -88,7 +90,7 @@ class Batcher:
         self._busy = False
         self._draining = self._stopped = False
         self.abandoned = 0
-        """Items that were accepted and given up."""
+        """Items and chores that were accepted and given up."""
         self._asked, self._asking_s = 0, 0.0
         self._thread = threading.Thread(target=self._work, name="model", daemon=True)
         self._thread.start()
@@ -121,10 +123,7 @@ class Batcher:
             raise TooManyError(f"the request has {len(items)} items, and {self._limits.max_queue} may wait")
         job = Job(items, time.monotonic())
         with self._changed:
-            if self._draining:
-                raise OverloadedError("the server is stopping")
-            if len(self._queue) + len(items) > self._limits.max_queue:
-                raise OverloadedError(f"{len(self._queue)} items are waiting, {self._limits.max_queue} are allowed")
+            self._check_room(len(items))
             self._queue.extend((job, place) for place in range(len(items)))
             self._changed.notify_all()
         return await asyncio.wrap_future(job.done)
@@ -133,11 +132,18 @@ class Batcher:
         """Run something in the model's thread, between batches."""
         done: Future[Result] = Future()
         with self._changed:
-            if self._draining:
-                raise OverloadedError("the server is stopping")
+            self._check_room(1)
             self._chores.append((done, chore))
             self._changed.notify_all()
         return await asyncio.wrap_future(done)
+
+    def _check_room(self, count: int) -> None:
+        """Refuse what would not fit; with the lock held."""
+        if self._draining:
+            raise OverloadedError("the server is stopping")
+        waiting = len(self._queue) + len(self._chores)
+        if waiting + count > self._limits.max_queue:
+            raise OverloadedError(f"{waiting} items are waiting, {self._limits.max_queue} are allowed")
 
     def drain(self) -> None:
         """Accept nothing more; what was accepted is still answered."""
@@ -149,10 +155,14 @@ class Batcher:
         """Drain, and give up what still waits."""
         self.drain()
         with self._changed:
-            self.abandoned = len(self._queue)
+            self.abandoned += len(self._queue) + len(self._chores)
             for job, _ in self._queue:
                 job.done.cancel()
+            for done, _ in self._chores:
+                if done.set_running_or_notify_cancel():
+                    done.set_exception(OverloadedError("the server has stopped"))
             self._queue.clear()
+            self._chores.clear()
 
     def stop(self, timeout_s: float | None = None) -> None:
         """Drain, answer what waits, end the thread."""
@@ -164,8 +174,7 @@ class Batcher:
 
     def _work(self) -> None:
         while self._await_work():
-            for done, chore in self._take_chores():
-                _settle(done, chore)
+            self._do_a_chore()
             if batch := self._collect():
                 self._metrics.batches.observe(len(batch))
                 self._answer_all(batch)
@@ -180,11 +189,14 @@ class Batcher:
             self._busy = True
             return True
 
-    def _take_chores(self) -> list[tuple[Future[Any], Callable[[], Any]]]:
+    def _do_a_chore(self) -> None:
+        """Only one: scores do not wait for all that was judged, nor the other way round."""
         with self._changed:
-            taken = [pair for pair in self._chores if pair[0].set_running_or_notify_cancel()]
-            self._chores.clear()
-            return taken
+            if not self._chores:
+                return
+            done, chore = self._chores.popleft()
+        if done.set_running_or_notify_cancel():
+            _settle(done, chore)
 
     def _collect(self) -> list[Entry]:
         """Wait until a batch is full or its first item has waited long enough; take it."""
@@ -210,7 +222,7 @@ class Batcher:
         except BaseException as error:  # a model that breaks its protocol, or calls exit()
             for job, place in batch:
                 if place not in job.results:
-                    job.settle(place, ItemError("failed", _said(error)))
+                    job.settle(place, ItemError("failed", _logged(error)))
 
     def _answer(self, batch: Sequence[Entry]) -> None:
         asked: list[tuple[Entry, AnswerView]] = []
@@ -229,7 +241,7 @@ class Batcher:
             try:
                 job.shown = self._show(job.items)
             except Exception as error:  # a template or a tokenizer that breaks on this text
-                job.shown = [ItemError("failed", _said(error))] * len(job.items)
+                job.shown = [ItemError("failed", _logged(error))] * len(job.items)
         return job.shown[place]
 
     def _rate(self, views: Sequence[AnswerView]) -> list[Outcome]:
@@ -250,7 +262,7 @@ class Batcher:
         except Exception as error:
             if len(views) > 1:
                 return [outcome for view in views for outcome in self._ask([view])]
-            return [Outcome.failed(_said(error))]
+            return [Outcome.failed(_logged(error))]
         finally:
             took_s = time.perf_counter() - began
             self._metrics.model_seconds.observe(took_s)
@@ -285,5 +297,7 @@ def _settle(done: Future[Any], chore: Callable[[], Any]) -> None:
         done.set_exception(error)
 
 
-def _said(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
+def _logged(error: BaseException) -> str:
+    """Put an error into the log, whole; returns what the client may know of it."""
+    _LOG.error("an item failed", exc_info=error)
+    return f"the model raised {type(error).__name__}; the server's log says more"

@@ -14,8 +14,10 @@ from pydantic import ValidationError
 
 from prbench.serve.items import BadRequestError, Item, parse
 
-_END = re.compile(r"(?:<\|[^<>|]{1,40}\|>|<｜[^<>｜]{1,40}｜>|</s>|<eos>|<end_of_turn>|<pad>|\s)+\Z")
-"""End, padding and turn marks of the usual chat formats, and white space between them."""
+_MARK = re.compile(r"(?:<\|[^<>|]{1,40}\|>|<｜[^<>｜]{1,40}｜>|</s>|<eos>|<end_of_turn>|<pad>)\Z")
+"""An end, padding or turn mark of the usual chat formats, at the end of a text."""
+_LONGEST_MARK = 44
+"""Characters; no mark begins further from the end."""
 
 
 def label(question: str, user: str | None = None, posts: Sequence[str] | None = None, plan: Sequence[str] = ()) -> str:
@@ -68,4 +70,13 @@ def answer_text(written: str) -> str:
         >>> answer_text(" Green. <|im_end|>\n<|endoftext|>")
         'Green.'
     """
-    return _END.sub("", written).lstrip()
+    end = len(written)
+    while end:
+        if written[end - 1].isspace():
+            end -= 1
+        # Only the tail is looked at: a search through the whole text for every mark would take for ever on a long one.
+        elif mark := _MARK.search(written, max(0, end - _LONGEST_MARK), end):
+            end = mark.start()
+        else:
+            break
+    return written[:end].lstrip()

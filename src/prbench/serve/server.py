@@ -35,7 +35,7 @@ def serve(config: ServeConfig, ready: Callable[[str, RewardService], None], *, m
         bound.listen()  # from here on nobody is refused: whoever comes waits for the loop to start
         ready(_url(config, bound), service)
         server.run(sockets=[bound])
-    return service.batcher.idle and not service.batcher.abandoned
+    return service.batcher.idle and not service.batcher.abandoned and not server.cut_off
 
 
 @contextmanager
@@ -76,6 +76,7 @@ def serving(config: ServeConfig, *, model: Model | None = None, suite: Suite | N
 @contextmanager
 def _bound(config: ServeConfig) -> Iterator[socket.socket]:
     """The socket, taken before a model is loaded, so that a port in use is told at once."""
+    config.check_reach()  # here and not only in `ServeConfig.of`: this is the one way to a socket
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
     with socket.socket(family) as bound:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -125,6 +126,8 @@ class DrainingServer(uvicorn.Server):
         self._service = service
         self._drain_s = drain_s
         self._draining: asyncio.Task[None] | None = None
+        self.cut_off = False
+        """Whether a second signal came while something was under way: nobody will get to know what it came to."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -143,6 +146,8 @@ class DrainingServer(uvicorn.Server):
 
     def _told(self) -> None:
         if self._draining is not None:
+            self._draining.cancel()
+            self.cut_off = self.cut_off or not self._service.batcher.idle
             self._service.batcher.abandon()
             self.should_exit = self.force_exit = True
             return

@@ -1,12 +1,12 @@
 """A served model: what it scores, what it has learned of users, and who it says it is."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from prbench.config import digest
 from prbench.data import Suite, load_pairs
-from prbench.errors import ConfigError
+from prbench.errors import ConfigError, ModelError, PrbenchError
 from prbench.models import Model, ModelCard, Rater, load_encoder, load_model
 from prbench.models.protocols import Adaptive
 from prbench.rank import BM25, Dense
@@ -28,6 +28,18 @@ class NotAdaptiveError(Exception):
     """The model has no `fit_user`."""
 
 
+class UnusedFeedbackError(Exception):
+    """The context shows the model nobody, so that no judgment could change a score."""
+
+
+class Reply(NamedTuple):
+    """What a request's items came to, and from whom."""
+
+    scored: list[Scored]
+    revision: str
+    """Of the server while it scored them; empty where it changed meanwhile, or cannot be told."""
+
+
 class RewardService:
     """One model behind a queue; made by `open_service`.
 
@@ -37,13 +49,18 @@ class RewardService:
         feedback: What users have judged.
         limits: Of batches and queue.
         suite: The name of the suite whose users are known.
+        choice: All that decides what is shown, beside the context: part of the revision.
     """
 
-    def __init__(self, model: Rater, views: Views, feedback: FeedbackFile, limits: Limits, suite: str) -> None:
+    def __init__(
+        self, model: Rater, views: Views, feedback: FeedbackFile, limits: Limits, suite: str, choice: Sequence[object]
+    ) -> None:
         self._model = model
         self._views = views
         self._feedback = feedback
         self._suite = suite
+        self._choice = choice
+        self._changes = 0
         self.metrics = Metrics()
         self.batcher = Batcher(model, self._show, limits, self.metrics)
 
@@ -54,18 +71,20 @@ class RewardService:
 
     @property
     def adaptive(self) -> bool:
-        """Whether the model learns from judgments."""
-        return isinstance(self._model, Adaptive) and getattr(self._model, "adapts", True)
+        """Whether judgments change scores: the model learns from them, and is shown whom it scores for."""
+        return self._learns and bool(self._views.context.needs)
 
-    async def score(self, items: Sequence[Item]) -> list[Scored]:
+    async def score(self, items: Sequence[Item]) -> Reply:
         """Score items, in their order."""
+        before = self._changes
         scored = await self.batcher.score(items)
         for result in scored:
             if isinstance(result, ItemError):
                 self.metrics.errors.add(kind=result.kind)
             else:
                 self.metrics.items.add()
-        return scored
+        revision = self._revision()  # read before the changes are: the model's thread counts one before it makes it
+        return Reply(scored, revision if self._changes == before else "")
 
     def judged(self, user: str) -> tuple[Judgment, ...]:
         """What a user has judged."""
@@ -86,7 +105,14 @@ class RewardService:
         if not self.adaptive:
             return 0
         for user, judgments in self._feedback.users.items():
-            self._fit(user, tuple(judgments))
+            try:
+                self._fit(user, tuple(judgments))
+            except Exception as error:
+                said = error.message if isinstance(error, PrbenchError) else f"{type(error).__name__}: {error}"
+                raise ModelError(
+                    f"{self.card.address!r} does not take what {user!r} has judged ({self._feedback.path}): {said}",
+                    hint="remove the user's lines from the file, or choose another one with --state",
+                ) from error
         return len(self._feedback.users)
 
     def health(self) -> Json:
@@ -112,17 +138,31 @@ class RewardService:
 
     def _revision(self) -> str:
         """Changes with whatever could change a score; empty where that cannot be told, so that nobody caches."""
-        if not self.card.reusable or self._feedback.users:
+        if not self.card.reusable or self._learned:
             return ""
         known = self.card.model_dump(mode="json", include={"address", "revision", "parameters"})
-        return digest([known, str(self._views.context)])[:16]
+        return digest([known, str(self._views.context), *self._choice])[:16]
 
     def _show(self, items: Sequence[Item]) -> Sequence[AnswerView | ItemError]:
-        return self._views.show(items, judged=self._feedback.users)
+        return self._views.show(items, judged=self._learned)
+
+    @property
+    def _learns(self) -> bool:
+        return isinstance(self._model, Adaptive) and getattr(self._model, "adapts", True)
+
+    @property
+    def _learned(self) -> Mapping[str, Sequence[Judgment]]:
+        """What the model knows by judgments; what another one has left in the file does not count."""
+        return self._feedback.users if self.adaptive else {}
 
     def _must_adapt(self) -> None:
-        if not self.adaptive:
+        if not self._learns:
             raise NotAdaptiveError(f"{self.card.address!r} does not learn from judgments: it has no fit_user")
+        if not self.adaptive:
+            raise UnusedFeedbackError(
+                f"context '{self._views.context}' shows the model no user, so that no judgment would change a score; "
+                "start the server with --context profile"
+            )
 
     def _fit(self, user: str, judgments: Sequence[Judgment]) -> None:
         cast(Adaptive, self._model).fit_user(user, judgments)
@@ -131,17 +171,20 @@ class RewardService:
         before = self.judged(user)
         if judgment in before:
             return len(before)
+        self._changes += 1
         self._fit(user, (*before, judgment))
         try:
             self._feedback.add(user, judgment)
-        except OSError:
+        except Exception:
             self._fit(user, before)  # what is not kept must not be known
             raise
         return len(before) + 1
 
     def _forget(self, user: str) -> int:
+        self._changes += 1
+        forgotten = self._feedback.forget(user)  # first: what stays on disk would be known again at the next start
         self._fit(user, ())
-        return self._feedback.forget(user)
+        return forgotten
 
 
 @contextmanager
@@ -166,7 +209,8 @@ def open_service(
     views = Views(pairs, rater, context, ranker=ranker, seed=config.seed)
     limits = Limits(config.max_batch, config.max_wait_ms / 1000, config.max_queue)
     with FeedbackFile(config.state) as feedback:
-        service = RewardService(rater, views, feedback, limits, pairs.record.name)
+        choice = (ranker.name, pairs.record.fingerprint, config.seed)
+        service = RewardService(rater, views, feedback, limits, pairs.record.name, choice)
         try:
             service.replay()
             yield service

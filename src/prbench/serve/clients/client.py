@@ -224,4 +224,4 @@ def _retry_after_s(response: httpx.Response) -> float | None:
 def _quoted(user: str) -> str:
     from urllib.parse import quote
 
-    return quote(user, safe="")
+    return quote(user, safe="").replace(".", "%2E")  # "." and ".." alone would be taken for steps of the path
