@@ -23,7 +23,7 @@ RIVAL = WORK / "rival.jsonl"
 PAGE = ROOT / "docs" / "studies" / "downstream-tables.md"
 JUDGE, SECOND_JUDGE = "stances:tfidf#passages", "stances:tfidf"
 SLOW = "lm:"
-SLOW_PAIRS = 600
+SLOW_PAIRS = 240
 """Pairs on which a slow rater that reads posts is asked."""
 
 TRAINED = {
