@@ -173,11 +173,28 @@ def test_d4_whatever_a_server_says_nothing_but_a_finite_number_is_a_score(script
         client.score([item("x")])
 
 
-@pytest.mark.parametrize("status", [400, 401, 404, 413, 500])
-def test_d4_an_http_error_is_an_error_even_with_a_number_in_it(scripted, status):
-    scripted.replies = [(status, {}, {"scores": [0.5], "reward": 0.5})]
+@pytest.mark.parametrize("status", [400, 401, 404, 413, 422, 500])
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"scores": [0.5], "reward": 0.5},
+        {"items": [{"score": 0.5}], "error": {"kind": "internal", "message": "boom"}},
+        {"items": [{"score": 0.5, "error": None}]},
+    ],
+)
+def test_d4_an_http_error_is_an_error_even_with_a_number_in_it(scripted, status, body):
+    scripted.replies = [(status, {}, body)]
     with client_of(scripted, on_error="drop") as client, pytest.raises(RewardError, match=f"HTTP {status}"):
         client.score([item("x")])
+
+
+@pytest.mark.parametrize("status", [200, 207, 422, 500])
+def test_d4_an_entry_with_an_error_is_dropped_even_with_a_number_in_it(scripted, status):
+    entry = {"score": 0.5, "error": {"kind": "failed", "message": "boom"}}
+    scripted.replies = [(status, {}, {"items": [entry]})]
+    with client_of(scripted, on_error="drop") as client:
+        assert client.score([item("x")]) == [None]
+        assert client.tally.dropped == {"failed": 1}
 
 
 def test_a_server_that_is_not_there_is_an_error():
