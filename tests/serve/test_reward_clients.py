@@ -52,8 +52,8 @@ def dropping(url):
 
 
 @pytest.fixture
-def reward_url(monkeypatch, url):
-    monkeypatch.setenv("PRBENCH_REWARD_URL", url)
+def closed(monkeypatch):
+    """The clients that modules keep for a process are those of one test."""
     opened = []
 
     def opening(*arguments, **settings):
@@ -63,11 +63,17 @@ def reward_url(monkeypatch, url):
     for module, cached in ((openrlhf_reward, openrlhf_reward.environment_client), (verl_reward, verl_reward._client)):
         monkeypatch.setattr(module, "RewardClient", opening)
         cached.cache_clear()
-    yield url
+    yield
     for client in opened:
         client.close()
     openrlhf_reward.environment_client.cache_clear()
     verl_reward._client.cache_clear()
+
+
+@pytest.fixture
+def reward_url(monkeypatch, closed, url):
+    monkeypatch.setenv("PRBENCH_REWARD_URL", url)
+    return url
 
 
 def test_scores_come_in_the_order_of_the_items(url):
@@ -364,6 +370,33 @@ def test_verl_calls_it_for_a_batch(reward_url):
     assert verl_reward.compute_score_batch(**call) == [expected("one"), expected("two")]
     with pytest.raises(RewardError, match="no score for item 1"):
         verl_reward.compute_score_batch(**{**call, "solution_strs": ["one", "raise"]})
+
+
+def test_d14_verl_posts_with_an_id_are_shown_as_the_benchmark_shows_them(start, closed):
+    import numpy
+
+    model = Recorder()
+    posts = numpy.array([{"id": "7", "text": "I like tea."}, "I sleep badly."], dtype=object)
+    with start(model) as server:
+        info = {"question": "Tea?", "posts": posts, "plan": numpy.array(["Names one kind"], dtype=object)}
+        verl_reward.compute_score("mirror", "one", "", info, url=str(server.base_url))
+    (view,) = model.batches[-1]
+    assert [(post.id, post.text) for post in view.posts] == [("7", "I like tea."), ("2", "I sleep badly.")]
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "says"),
+    [
+        ("posts", [3], r"extra_info\['posts'\]\[0\] is 3"),
+        ("posts", ["I like tea.", ["a", "list"]], r"extra_info\['posts'\]\[1\] is \['a', 'list'\]"),
+        ("posts", "I like tea.", r"extra_info\['posts'\] is 'I like tea.'; it should be a list"),
+        ("posts", {"id": "7", "text": "I like tea."}, "it should be a list"),
+        ("plan", [{"aspect": "Names one kind"}], r"extra_info\['plan'\]\[0\] is .*; it should be a text"),
+    ],
+)
+def test_d14_verl_posts_that_are_no_texts_are_refused(reward_url, name, given, says):
+    with pytest.raises(RewardError, match=says):
+        verl_reward.compute_score("mirror", "one", "", {"question": "Tea?", "posts": POSTS, name: given})
 
 
 @pytest.mark.parametrize("info", [None, {}, {"question": "Tea?"}, {"user": "ann"}])
