@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markupsafe import escape
 
 from prbench.errors import ConfigError, RunError, StudyError
 from prbench.models import load_generator
@@ -20,6 +21,7 @@ from prbench.studies.best_of_n.items import select_items, split_pairs, study_ite
 from prbench.studies.best_of_n.outcome import Entered, World, model_curve
 from prbench.studies.best_of_n.scores import read_scores
 from prbench.studies.policy import STYLES
+from prbench.studies.sections import study_page
 from study_world import HashJudge, Scribe, world
 
 MODELS = ["longer", "random", "py:small_suite:follows_posts", "noised-oracle:0", "noised-oracle:0.7"]
@@ -329,6 +331,24 @@ def test_a_judge_that_is_ranked_or_shares_weights_is_refused_before_anything_is_
     with pytest.raises(ConfigError, match="share the address 'longer'"):
         run(tmp_path, judge=HashJudge(address="longer"), policy=policy)
     assert policy.written == 0
+
+
+def test_who_learnt_from_the_judges_own_split_is_said_stored_and_shown(tmp_path):
+    taught = "py:study_world:Taught"
+    models = [parse_model(taught), Ranked(address=taught, label="beside", apart=True), Ranked(address="longer")]
+    chosen = settings(judge="stances:tfidf", models=models)
+    heard: list[str] = []
+    best_of_n(chosen, tmp_path, suite=world(), policy=Scribe(), say=heard.append)
+    notice = f"the judge was trained on split 'train' of 'small', and so was {taught}: "
+    assert sum(line.startswith(notice) for line in heard) == 1
+    assert read_study(tmp_path).details["taught_alike"] == {taught: "split 'train' of 'small'"}
+    (told,) = [note for note in best_of_n_tables(read_curves(tmp_path))[0].notes if note.startswith(notice)]
+    assert escape(told) in study_page([tmp_path])
+    best_of_n(settings(judge="stances:tfidf", models=models[1:]), tmp_path, suite=world(), policy=Scribe(), say=str)
+    assert read_study(tmp_path).details["taught_alike"] == {}
+    assert not any(
+        note.startswith("the judge was trained") for note in best_of_n_tables(read_curves(tmp_path))[0].notes
+    )
 
 
 def test_items_that_the_judge_cannot_grade_are_left_out_at_once_couple_by_couple(tmp_path):
