@@ -11,12 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import escape
 
+from prbench.data import Suite
 from prbench.errors import ConfigError, RunError, StudyError
 from prbench.models import load_generator
 from prbench.stats.best_of import expected_best_of
 from prbench.studies import read_study
 from prbench.studies.best_of_n import Ranked, best_of_n, best_of_n_tables, make_settings, parse_model, read_curves
 from prbench.studies.best_of_n.candidates import item_slots, read_candidates, whole_sentences
+from prbench.studies.best_of_n.grades import examine_judge
 from prbench.studies.best_of_n.items import select_items, split_pairs, study_items
 from prbench.studies.best_of_n.outcome import Entered, World, model_curve
 from prbench.studies.best_of_n.scores import read_scores
@@ -324,6 +326,42 @@ def test_a_judge_at_chance_ranks_nothing(tmp_path):
         run(tmp_path, judge=HashJudge(able=False), policy=policy)
     assert policy.written == 0
     assert not (tmp_path / "study.json").exists()
+
+
+def on_a_second_axis(pair):
+    """The same user and question, decided by another line of the rubric."""
+    tags = {**pair.tags, "axis": "size", "pole": f"{pair.tags['pole']}-size", "mirror": f"{pair.tags['mirror']}:size"}
+    answers = {"chosen": f"{pair.chosen} A big one.", "rejected": f"{pair.rejected} A small one."}
+    return pair.model_copy(update={"id": f"{pair.id}:size", "tags": tags, **answers})
+
+
+def two_axes():
+    pairs = world()
+    return Suite.of([*pairs, *(on_a_second_axis(pair) for pair in pairs if pair.tags["split"] == "test")], name="wide")
+
+
+def test_the_judge_is_examined_under_the_rubrics_of_the_study(tmp_path):
+    judge = HashJudge()
+    with pytest.raises(StudyError, match="at chance"):  # it knows nothing of sizes; only what it is asked matters here
+        run(tmp_path, judge=judge, suite=two_axes(), judge_pairs=20)
+    assert 20 < len(judge.asked) <= 40
+    assert {grading.tags["axis"] for grading in judge.asked} == {"colour+size"}
+
+
+def test_an_examination_is_of_one_judge_one_sample_and_its_rubrics():
+    pairs = split_pairs(two_axes(), "test")
+    judge = HashJudge()
+    exam = examine_judge(judge, pairs, 20)
+    known, asked = exam.model_dump(mode="json"), len(judge.asked)
+    assert examine_judge(judge, pairs, 20, known) == exam
+    assert len(judge.asked) == asked
+    sample = {pair.id for pair in Suite.of(pairs).limit(20)}
+    place = next(n for n, pair in enumerate(pairs) if pair.id not in sample and pair.id.removesuffix(":size") in sample)
+    other = pairs[place].model_copy(update={"tags": {**pairs[place].tags, "pole": "another"}})
+    changed = [*pairs[:place], other, *pairs[place + 1 :]]
+    assert {pair.id for pair in Suite.of(changed).limit(20)} == sample
+    assert examine_judge(judge, changed, 20, known).key != exam.key
+    assert examine_judge(judge, pairs, 20, {"key": "of an older release"}).judge == exam.judge
 
 
 def test_a_judge_that_is_ranked_or_shares_weights_is_refused_before_anything_is_spent(tmp_path):

@@ -185,9 +185,8 @@ def _exam(
     folder: RunFolder, settings: Settings, judge: RubricJudge, pairs: Sequence[Pair], say: Callable[[str], None]
 ) -> Exam:
     """What the judge is worth; one at chance ends the study here."""
-    labelled = list(Suite.of(pairs).limit(settings.judge_pairs, settings.seed))
     known = folder.read_json(JUDGE) if (folder.path / JUDGE).is_file() else None
-    exam = examine_judge(judge, labelled, known, seed=settings.seed)
+    exam = examine_judge(judge, pairs, settings.judge_pairs, known, seed=settings.seed)
     folder.write_json(JUDGE, exam.model_dump(mode="json"))
     accuracy = exam.judge.accuracy
     ends = "" if accuracy.low is None or accuracy.high is None else f" [{accuracy.low:.3f}, {accuracy.high:.3f}]"

@@ -135,9 +135,8 @@ def _judge(
 
 def _examined(folder: RunFolder, settings: PPOSettings, judge: RubricJudge, division: Division, say: Say) -> Exam:
     """What the judge is worth; one at chance ends the study here."""
-    labelled = list(Suite.of(division.labelled).limit(settings.judge_pairs, settings.item_seed))
     known = folder.read_json(JUDGE) if (folder.path / JUDGE).is_file() else None
-    exam = examine_judge(judge, labelled, known, seed=settings.item_seed)
+    exam = examine_judge(judge, division.labelled, settings.judge_pairs, known, seed=settings.item_seed)
     folder.write_json(JUDGE, exam.model_dump(mode="json"))
     accuracy = exam.judge.accuracy
     ends = "" if accuracy.low is None or accuracy.high is None else f" [{accuracy.low:.3f}, {accuracy.high:.3f}]"
