@@ -1,5 +1,6 @@
 """The clients: they raise, or drop and count; and they take exactly the calls that trainers make."""
 
+import importlib
 import inspect
 import json
 import threading
@@ -16,6 +17,7 @@ from prbench.serve.rollout import answer_text, items_of
 from prbench.types import Post
 from serve_models import Adaptive, Recorder, known_score
 
+trl_module = importlib.import_module("prbench.serve.clients.trl_reward")  # the package has a function of that name
 SIGNATURES = json.loads(Path(__file__).with_name("signatures.json").read_text())
 POSTS = ["I like tea."]
 SHOWN = (Post(id="1", text="I like tea."),)
@@ -274,6 +276,38 @@ def test_d4_trl_gets_none_for_a_dropped_sample_and_the_count(raising, dropping):
         raising(**call)
 
 
+def test_d4_a_trl_that_pays_0_for_a_dropped_sample_is_refused(url, monkeypatch):
+    def installed(version):
+        monkeypatch.setattr(trl_module.metadata, "version", lambda name: version)
+
+    with RewardClient(url, on_error="drop") as dropping, RewardClient(url) as raising:
+        for old in ("0.29.1", "1.5.1"):
+            installed(old)
+            with pytest.raises(ConfigError, match=f"TRL {old} pays 0 for a dropped sample"):
+                trl_reward(dropping)
+            trl_reward(raising)
+        for new in ("1.6.0", "1.16.0", "2.0.0.dev0"):
+            installed(new)
+            trl_reward(dropping)
+
+        def missing(name):
+            raise trl_module.metadata.PackageNotFoundError(name)
+
+        monkeypatch.setattr(trl_module.metadata, "version", missing)
+        trl_reward(dropping)
+
+
+def test_what_is_asked_of_trl_reward_must_be_what_its_client_does(url):
+    with RewardClient(url) as client:
+        with pytest.raises(ConfigError, match="on_error is 'drop', but the client was opened with 'raise'"):
+            trl_reward(client, on_error="drop")
+        with pytest.raises(ConfigError, match="token_env is 'TOKEN'"):
+            trl_reward(client, token_env="TOKEN")
+        trl_reward(client, on_error="raise")
+    with RewardClient(url, on_error="drop") as client, pytest.raises(ConfigError, match="opened with 'drop'"):
+        trl_reward(client, on_error="raise")
+
+
 def test_trl_without_a_user_is_an_error(raising):
     with pytest.raises(RewardError, match="for whom"):
         raising(**trl_call(["Tea?"], ["one"]))
@@ -286,15 +320,21 @@ def test_trl_without_a_user_is_an_error(raising):
 PROMPT = "<|im_start|>user\nTea?<|im_end|>\n<|im_start|>assistant\n"
 
 
-def test_openrlhf_calls_the_file(reward_url):
+def test_openrlhf_calls_the_file(reward_url, caplog):
     recorded = signature("openrlhf", "of a file")
     arguments = ([f"{PROMPT}one<|im_end|>"], [PROMPT], [label("Tea?", posts=POSTS)])
     assert len(arguments) == recorded["positional"]
     found = openrlhf_reward.reward_func(*arguments)
     assert sorted(found) == recorded["reads"]
     assert [float(reward) for reward in found["rewards"]] == pytest.approx([expected("one")])
+    assert caplog.records == []
     with pytest.raises(RewardError, match="invalid"):
         openrlhf_reward.reward_func([f"{PROMPT}nan"], [PROMPT], [label("Tea?", posts=POSTS)])
+    with pytest.raises(BadRequestError):
+        openrlhf_reward.reward_func([f"{PROMPT}one"], [PROMPT], ["ann"])
+    told = [record for record in caplog.records if record.name == openrlhf_reward._LOG.name]
+    assert [record.levelname for record in told] == ["ERROR", "ERROR"]
+    assert "no score for item 0" in told[0].getMessage()
 
 
 def test_openrlhf_posts_to_the_url(faulty):
