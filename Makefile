@@ -74,11 +74,11 @@ test-ray: $(VENV)/.dev ## Ray: a node that is killed, calls that kill their acto
 
 # Trainers in environments of their own, with prbench beside them: TRL and the asking half of OpenRLHF; verl.
 TRAINER_PIP = -m pip --disable-pip-version-check --quiet install
-$(VENV)-clients/.ready: tests/integrations/clients.txt
+$(VENV)-clients/.ready: tests/integrations/clients.txt tests/integrations/openrlhf.txt
 	@$(PYTHON) -m venv $(VENV)-clients
 	@echo "installing TRL and OpenRLHF …"
 	$(VENV)-clients/bin/python $(TRAINER_PIP) --requirement $<
-	$(VENV)-clients/bin/python $(TRAINER_PIP) --no-deps openrlhf==0.11.2
+	$(VENV)-clients/bin/python $(TRAINER_PIP) --no-deps --requirement tests/integrations/openrlhf.txt
 	$(VENV)-clients/bin/python $(TRAINER_PIP) --editable '.[api]'
 	@touch $@
 

@@ -46,6 +46,15 @@ class PlantedRater:
         return gold(answer)
 
 
+class Taught(PlantedRater):
+    """A reward model whose card says that it learnt from this world's training split."""
+
+    def __init__(self) -> None:
+        super().__init__("taught")
+        taught = {"training": {"suite": "pairs", "split": "train", "pairs": 24, "users": 6}}
+        self.card = self.card.model_copy(update={"parameters": taught})
+
+
 def gold(answer: str) -> float:
     return sum(character in "e" for character in answer) / max(len(answer), 1)
 

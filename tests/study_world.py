@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from prbench.data import Suite
 from prbench.judge import Grade, Grading
 from prbench.models import ModelCard
+from prbench.models.python import FunctionRater
 from prbench.types import Outcome, Pair, Post, Prompt
 from small_suite import mirrored
 
@@ -87,6 +88,15 @@ class Scribe:
         if self.cut and self.cut in told:
             return Outcome(status="ok", raw=f"{text} And then", reason="cut off after 9 tokens")
         return Outcome(status="ok", raw=text)
+
+
+class Taught(FunctionRater):
+    """A reward model whose card says that it learnt from this world's training split."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda question, answer: float(len(answer)), ("question", "answer"), "py:study_world:Taught")
+        taught = {"training": {"suite": "small", "split": "train", "pairs": 24, "users": 6}}
+        self.card = self.card.model_copy(update={"parameters": taught})
 
 
 def sometimes(question: str, answer: str, posts: Sequence[Post]) -> float:

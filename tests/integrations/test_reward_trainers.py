@@ -11,12 +11,15 @@ from pathlib import Path
 
 import pytest
 
+import prbench
 from prbench.data import Suite
 from prbench.serve import ServeConfig, serving
+from prbench.types import Outcome
 from serve_models import Recorder, known_score
 from small_suite import mirrored
 
 HERE = Path(__file__).parent
+SOURCE = Path(prbench.__file__).parents[1]
 PYTHONS = {"trl": "CLIENTS_PYTHON", "openrlhf": "CLIENTS_PYTHON", "verl": "VERL_PYTHON"}
 SUITE = Suite.of(mirrored(couples=1, questions=4), name="small")
 
@@ -25,7 +28,12 @@ def run(framework, script, *arguments):
     """The lines of JSON that a script prints under the framework's own Python."""
     if PYTHONS[framework] not in os.environ:
         pytest.skip("make test-clients")
-    environment = {**os.environ, "PYTHONPATH": str(HERE.parent), "HF_HUB_OFFLINE": "1", "WANDB_MODE": "disabled"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(map(str, (HERE.parent, SOURCE))),
+        "HF_HUB_OFFLINE": "1",
+        "WANDB_MODE": "disabled",
+    }
     found = subprocess.run(
         [os.environ[PYTHONS[framework]], str(HERE / script), *map(str, arguments)],
         env=environment,
@@ -71,11 +79,45 @@ def test_trl_takes_a_step_that_the_server_pays_for(url, model, tmp_path):
     assert found["moved"]
 
 
+class OneLost(Recorder):
+    """Has no score for the first answer that it meets to each question."""
+
+    def __init__(self):
+        super().__init__()
+        self.lost = {}
+
+    def outcome(self, view):
+        if self.lost.setdefault(view.question, view.answer) == view.answer:
+            return Outcome.invalid("lost")
+        return super().outcome(view)
+
+
+@pytest.mark.parametrize("model", [OneLost()])
+def test_d4_grpo_leaves_dropped_samples_out_of_their_group(url, model, tmp_path):
+    (found,) = run("trl", "trl_step.py", url, tmp_path)
+    scores = [score for _, score in found["seen"]]
+    for start in (0, 4):
+        group = list(zip(scores[start : start + 4], found["advantages"][start : start + 4], strict=True))
+        assert 0 < sum(score is None for score, _ in group) < 4
+        assert all(advantage == 0 for score, advantage in group if score is None)
+        assert sum(advantage for _, advantage in group) == pytest.approx(0, abs=1e-4)
+    paid = [score for score in scores if score is not None]
+    assert found["reward"] == pytest.approx(sum(paid) / len(paid), abs=1e-5)
+    assert found["dropped"] == 8 - len(paid)
+    assert found["moved"]
+
+
 def test_openrlhf_asks_by_url_and_by_file(url, monkeypatch):
     monkeypatch.setenv("PRBENCH_REWARD_URL", url)
     (found,) = run("openrlhf", "openrlhf_ask.py", url)
     assert found["http"] == expected(found["answers"])
     assert found["file"] == pytest.approx(expected(found["answers"]))
+    paid, nothing = dict.fromkeys(("reward", "scores"), expected(found["answers"])[0]), {"reward": None, "scores": None}
+    assert found["known"] == {"http": pytest.approx(paid), "file": pytest.approx(paid)}
+    assert found["unknown"] == {"http": nothing, "file": nothing}  # D4: OpenRLHF goes on, but pays no number
+    assert found["logged_before"] == 0
+    assert len(found["errors"]) == 1
+    assert "nobody" in found["errors"][0]
 
 
 def test_verl_asks_sample_by_sample_and_by_batch(url):

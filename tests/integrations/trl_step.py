@@ -49,7 +49,8 @@ def main(url: str, folder: Path) -> None:
     trainer.train()
     moved = any(not torch.equal(one, two) for one, two in zip(before, trainer.model.parameters(), strict=True))
     log = next(entry for entry in trainer.state.log_history if "reward" in entry)
-    print(json.dumps({"seen": seen, "reward": log["reward"], "dropped": log.get("prbench/dropped"), "moved": moved}))
+    found = {"seen": seen, "reward": log["reward"], "dropped": log.get("prbench/dropped"), "moved": moved}
+    print(json.dumps({**found, "advantages": list(trainer._logs["advantages"])}))
 
 
 if __name__ == "__main__":

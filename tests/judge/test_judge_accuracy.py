@@ -4,7 +4,7 @@ import pytest
 
 import small_suite
 from prbench.errors import StudyError
-from prbench.judge import Grade, examine, judge_accuracy, require_able
+from prbench.judge import Grade, examine, judge_accuracy, require_able, rubric_tags
 from prbench.models import ModelCard
 from prbench.stats import Estimate
 
@@ -77,6 +77,13 @@ def test_equal_gradings_are_asked_once():
     judge = Rule(by_rubric)
     doubled = [pair.model_copy(update={"id": f"{pair.id}{copy}"}) for pair in PAIRS for copy in "ab"]
     assert examine(judge, doubled).gradings == len(judge.asked) == 2 * len(PAIRS)
+
+
+def test_a_sample_is_graded_under_the_rubrics_it_is_given():
+    judge = Rule(by_rubric)
+    whole = [*PAIRS, PAIRS[0].model_copy(update={"id": "left out", "tags": {"axis": "size", "pole": "big"}})]
+    examine(judge, PAIRS[:1], tags=rubric_tags(whole))
+    assert [grading.tags["axis"] for grading in judge.asked] == ["colour+size"] * 2
 
 
 @pytest.mark.parametrize(("low", "chance", "able"), [(0.51, 0.5, True), (0.5, 0.5, False), (0.6, 0.75, False)])

@@ -128,7 +128,7 @@ def test_more_axes_than_poles_are_refused():
             {"address": "hf:c", "revision": "abc"},
             "weights of revision 'abc'",
         ),
-        ({"address": "chat:j@http://a/v1"}, {"address": "chat:j@http://a/v1#rate"}, "the model 'j@http://a/v1'"),
+        ({"address": "chat:j@http://a/v1"}, {"address": "chat:j@http://a/v1#rate"}, "the model 'j'"),
         ({"address": "stances:tfidf"}, {"address": "personal:d", "parameters": {"encoder": "embed:minilm"}}, None),
         ({"address": "lm:a"}, {"address": "lm:b"}, None),
         ({"address": "stances:tfidf"}, {"address": "longer"}, None),

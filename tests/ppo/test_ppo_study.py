@@ -109,6 +109,19 @@ def test_a_judge_that_is_ranked_is_refused(settings: PPOSettings, tmp_path: Path
     assert not (tmp_path / "x").exists()
 
 
+def test_who_learnt_from_the_judges_own_split_is_said_stored_and_shown(settings: PPOSettings, tmp_path: Path):
+    told: list[str] = []
+    judged = settings.model_copy(update={"judge": "stances:tfidf"})
+    rewards = [parse_model("py:ppo_world:Taught"), REWARDS[1]]
+    found = ppo_study(judged, rewards, tmp_path / "ppo", suite=tiny_suite(), say=told.append)
+    assert found is not None
+    notice = "the judge was trained on split 'train' of 'pairs', and so was py:ppo_world:Taught: "
+    assert sum(line.startswith(notice) for line in told) == 1
+    assert read_study(tmp_path / "ppo").details["taught_alike"] == {"py:ppo_world:Taught": "split 'train' of 'pairs'"}
+    assert any(note.startswith(notice) for note in ppo_tables(found)[0].notes)
+    assert "and so was py:ppo_world:Taught" in ppo_section(tmp_path / "ppo").body
+
+
 def test_one_folder_one_study(settings: PPOSettings, study: Path):
     longer = settings.model_copy(update={"options": OPTIONS.model_copy(update={"steps": 3})})
     with pytest.raises(RunError, match="steps 2, not 3"):

@@ -1,5 +1,6 @@
 """The clients: they raise, or drop and count; and they take exactly the calls that trainers make."""
 
+import importlib
 import inspect
 import json
 import threading
@@ -16,6 +17,7 @@ from prbench.serve.rollout import answer_text, items_of
 from prbench.types import Post
 from serve_models import Adaptive, Recorder, known_score
 
+trl_module = importlib.import_module("prbench.serve.clients.trl_reward")  # the package has a function of that name
 SIGNATURES = json.loads(Path(__file__).with_name("signatures.json").read_text())
 POSTS = ["I like tea."]
 SHOWN = (Post(id="1", text="I like tea."),)
@@ -52,8 +54,8 @@ def dropping(url):
 
 
 @pytest.fixture
-def reward_url(monkeypatch, url):
-    monkeypatch.setenv("PRBENCH_REWARD_URL", url)
+def closed(monkeypatch):
+    """The clients that modules keep for a process are those of one test."""
     opened = []
 
     def opening(*arguments, **settings):
@@ -63,11 +65,17 @@ def reward_url(monkeypatch, url):
     for module, cached in ((openrlhf_reward, openrlhf_reward.environment_client), (verl_reward, verl_reward._client)):
         monkeypatch.setattr(module, "RewardClient", opening)
         cached.cache_clear()
-    yield url
+    yield
     for client in opened:
         client.close()
     openrlhf_reward.environment_client.cache_clear()
     verl_reward._client.cache_clear()
+
+
+@pytest.fixture
+def reward_url(monkeypatch, closed, url):
+    monkeypatch.setenv("PRBENCH_REWARD_URL", url)
+    return url
 
 
 def test_scores_come_in_the_order_of_the_items(url):
@@ -173,11 +181,28 @@ def test_d4_whatever_a_server_says_nothing_but_a_finite_number_is_a_score(script
         client.score([item("x")])
 
 
-@pytest.mark.parametrize("status", [400, 401, 404, 413, 500])
-def test_d4_an_http_error_is_an_error_even_with_a_number_in_it(scripted, status):
-    scripted.replies = [(status, {}, {"scores": [0.5], "reward": 0.5})]
+@pytest.mark.parametrize("status", [400, 401, 404, 413, 422, 500])
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"scores": [0.5], "reward": 0.5},
+        {"items": [{"score": 0.5}], "error": {"kind": "internal", "message": "boom"}},
+        {"items": [{"score": 0.5, "error": None}]},
+    ],
+)
+def test_d4_an_http_error_is_an_error_even_with_a_number_in_it(scripted, status, body):
+    scripted.replies = [(status, {}, body)]
     with client_of(scripted, on_error="drop") as client, pytest.raises(RewardError, match=f"HTTP {status}"):
         client.score([item("x")])
+
+
+@pytest.mark.parametrize("status", [200, 207, 422, 500])
+def test_d4_an_entry_with_an_error_is_dropped_even_with_a_number_in_it(scripted, status):
+    entry = {"score": 0.5, "error": {"kind": "failed", "message": "boom"}}
+    scripted.replies = [(status, {}, {"items": [entry]})]
+    with client_of(scripted, on_error="drop") as client:
+        assert client.score([item("x")]) == [None]
+        assert client.tally.dropped == {"failed": 1}
 
 
 def test_a_server_that_is_not_there_is_an_error():
@@ -251,6 +276,38 @@ def test_d4_trl_gets_none_for_a_dropped_sample_and_the_count(raising, dropping):
         raising(**call)
 
 
+def test_d4_a_trl_that_pays_0_for_a_dropped_sample_is_refused(url, monkeypatch):
+    def installed(version):
+        monkeypatch.setattr(trl_module.metadata, "version", lambda name: version)
+
+    with RewardClient(url, on_error="drop") as dropping, RewardClient(url) as raising:
+        for old in ("0.29.1", "1.5.1"):
+            installed(old)
+            with pytest.raises(ConfigError, match=f"TRL {old} pays 0 for a dropped sample"):
+                trl_reward(dropping)
+            trl_reward(raising)
+        for new in ("1.6.0", "1.16.0", "2.0.0.dev0"):
+            installed(new)
+            trl_reward(dropping)
+
+        def missing(name):
+            raise trl_module.metadata.PackageNotFoundError(name)
+
+        monkeypatch.setattr(trl_module.metadata, "version", missing)
+        trl_reward(dropping)
+
+
+def test_what_is_asked_of_trl_reward_must_be_what_its_client_does(url):
+    with RewardClient(url) as client:
+        with pytest.raises(ConfigError, match="on_error is 'drop', but the client was opened with 'raise'"):
+            trl_reward(client, on_error="drop")
+        with pytest.raises(ConfigError, match="token_env is 'TOKEN'"):
+            trl_reward(client, token_env="TOKEN")
+        trl_reward(client, on_error="raise")
+    with RewardClient(url, on_error="drop") as client, pytest.raises(ConfigError, match="opened with 'drop'"):
+        trl_reward(client, on_error="raise")
+
+
 def test_trl_without_a_user_is_an_error(raising):
     with pytest.raises(RewardError, match="for whom"):
         raising(**trl_call(["Tea?"], ["one"]))
@@ -263,15 +320,21 @@ def test_trl_without_a_user_is_an_error(raising):
 PROMPT = "<|im_start|>user\nTea?<|im_end|>\n<|im_start|>assistant\n"
 
 
-def test_openrlhf_calls_the_file(reward_url):
+def test_openrlhf_calls_the_file(reward_url, caplog):
     recorded = signature("openrlhf", "of a file")
     arguments = ([f"{PROMPT}one<|im_end|>"], [PROMPT], [label("Tea?", posts=POSTS)])
     assert len(arguments) == recorded["positional"]
     found = openrlhf_reward.reward_func(*arguments)
     assert sorted(found) == recorded["reads"]
     assert [float(reward) for reward in found["rewards"]] == pytest.approx([expected("one")])
+    assert caplog.records == []
     with pytest.raises(RewardError, match="invalid"):
         openrlhf_reward.reward_func([f"{PROMPT}nan"], [PROMPT], [label("Tea?", posts=POSTS)])
+    with pytest.raises(BadRequestError):
+        openrlhf_reward.reward_func([f"{PROMPT}one"], [PROMPT], ["ann"])
+    told = [record for record in caplog.records if record.name == openrlhf_reward._LOG.name]
+    assert [record.levelname for record in told] == ["ERROR", "ERROR"]
+    assert "no score for item 0" in told[0].getMessage()
 
 
 def test_openrlhf_posts_to_the_url(faulty):
@@ -347,6 +410,33 @@ def test_verl_calls_it_for_a_batch(reward_url):
     assert verl_reward.compute_score_batch(**call) == [expected("one"), expected("two")]
     with pytest.raises(RewardError, match="no score for item 1"):
         verl_reward.compute_score_batch(**{**call, "solution_strs": ["one", "raise"]})
+
+
+def test_d14_verl_posts_with_an_id_are_shown_as_the_benchmark_shows_them(start, closed):
+    import numpy
+
+    model = Recorder()
+    posts = numpy.array([{"id": "7", "text": "I like tea."}, "I sleep badly."], dtype=object)
+    with start(model) as server:
+        info = {"question": "Tea?", "posts": posts, "plan": numpy.array(["Names one kind"], dtype=object)}
+        verl_reward.compute_score("mirror", "one", "", info, url=str(server.base_url))
+    (view,) = model.batches[-1]
+    assert [(post.id, post.text) for post in view.posts] == [("7", "I like tea."), ("2", "I sleep badly.")]
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "says"),
+    [
+        ("posts", [3], r"extra_info\['posts'\]\[0\] is 3"),
+        ("posts", ["I like tea.", ["a", "list"]], r"extra_info\['posts'\]\[1\] is \['a', 'list'\]"),
+        ("posts", "I like tea.", r"extra_info\['posts'\] is 'I like tea.'; it should be a list"),
+        ("posts", {"id": "7", "text": "I like tea."}, "it should be a list"),
+        ("plan", [{"aspect": "Names one kind"}], r"extra_info\['plan'\]\[0\] is .*; it should be a text"),
+    ],
+)
+def test_d14_verl_posts_that_are_no_texts_are_refused(reward_url, name, given, says):
+    with pytest.raises(RewardError, match=says):
+        verl_reward.compute_score("mirror", "one", "", {"question": "Tea?", "posts": POSTS, name: given})
 
 
 @pytest.mark.parametrize("info", [None, {}, {"question": "Tea?"}, {"user": "ann"}])

@@ -9,17 +9,21 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markupsafe import escape
 
+from prbench.data import Suite
 from prbench.errors import ConfigError, RunError, StudyError
 from prbench.models import load_generator
 from prbench.stats.best_of import expected_best_of
 from prbench.studies import read_study
 from prbench.studies.best_of_n import Ranked, best_of_n, best_of_n_tables, make_settings, parse_model, read_curves
 from prbench.studies.best_of_n.candidates import item_slots, read_candidates, whole_sentences
+from prbench.studies.best_of_n.grades import examine_judge
 from prbench.studies.best_of_n.items import select_items, split_pairs, study_items
 from prbench.studies.best_of_n.outcome import Entered, World, model_curve
 from prbench.studies.best_of_n.scores import read_scores
 from prbench.studies.policy import STYLES
+from prbench.studies.sections import study_page
 from study_world import HashJudge, Scribe, world
 
 MODELS = ["longer", "random", "py:small_suite:follows_posts", "noised-oracle:0", "noised-oracle:0.7"]
@@ -324,11 +328,65 @@ def test_a_judge_at_chance_ranks_nothing(tmp_path):
     assert not (tmp_path / "study.json").exists()
 
 
+def on_a_second_axis(pair):
+    """The same user and question, decided by another line of the rubric."""
+    tags = {**pair.tags, "axis": "size", "pole": f"{pair.tags['pole']}-size", "mirror": f"{pair.tags['mirror']}:size"}
+    answers = {"chosen": f"{pair.chosen} A big one.", "rejected": f"{pair.rejected} A small one."}
+    return pair.model_copy(update={"id": f"{pair.id}:size", "tags": tags, **answers})
+
+
+def two_axes():
+    pairs = world()
+    return Suite.of([*pairs, *(on_a_second_axis(pair) for pair in pairs if pair.tags["split"] == "test")], name="wide")
+
+
+def test_the_judge_is_examined_under_the_rubrics_of_the_study(tmp_path):
+    judge = HashJudge()
+    with pytest.raises(StudyError, match="at chance"):  # it knows nothing of sizes; only what it is asked matters here
+        run(tmp_path, judge=judge, suite=two_axes(), judge_pairs=20)
+    assert 20 < len(judge.asked) <= 40
+    assert {grading.tags["axis"] for grading in judge.asked} == {"colour+size"}
+
+
+def test_an_examination_is_of_one_judge_one_sample_and_its_rubrics():
+    pairs = split_pairs(two_axes(), "test")
+    judge = HashJudge()
+    exam = examine_judge(judge, pairs, 20)
+    known, asked = exam.model_dump(mode="json"), len(judge.asked)
+    assert examine_judge(judge, pairs, 20, known) == exam
+    assert len(judge.asked) == asked
+    sample = {pair.id for pair in Suite.of(pairs).limit(20)}
+    place = next(n for n, pair in enumerate(pairs) if pair.id not in sample and pair.id.removesuffix(":size") in sample)
+    other = pairs[place].model_copy(update={"tags": {**pairs[place].tags, "pole": "another"}})
+    changed = [*pairs[:place], other, *pairs[place + 1 :]]
+    assert {pair.id for pair in Suite.of(changed).limit(20)} == sample
+    assert examine_judge(judge, changed, 20, known).key != exam.key
+    assert examine_judge(judge, pairs, 20, {"key": "of an older release"}).judge == exam.judge
+
+
 def test_a_judge_that_is_ranked_or_shares_weights_is_refused_before_anything_is_spent(tmp_path):
     policy = Scribe()
     with pytest.raises(ConfigError, match="share the address 'longer'"):
         run(tmp_path, judge=HashJudge(address="longer"), policy=policy)
     assert policy.written == 0
+
+
+def test_who_learnt_from_the_judges_own_split_is_said_stored_and_shown(tmp_path):
+    taught = "py:study_world:Taught"
+    models = [parse_model(taught), Ranked(address=taught, label="beside", apart=True), Ranked(address="longer")]
+    chosen = settings(judge="stances:tfidf", models=models)
+    heard: list[str] = []
+    best_of_n(chosen, tmp_path, suite=world(), policy=Scribe(), say=heard.append)
+    notice = f"the judge was trained on split 'train' of 'small', and so was {taught}: "
+    assert sum(line.startswith(notice) for line in heard) == 1
+    assert read_study(tmp_path).details["taught_alike"] == {taught: "split 'train' of 'small'"}
+    (told,) = [note for note in best_of_n_tables(read_curves(tmp_path))[0].notes if note.startswith(notice)]
+    assert escape(told) in study_page([tmp_path])
+    best_of_n(settings(judge="stances:tfidf", models=models[1:]), tmp_path, suite=world(), policy=Scribe(), say=str)
+    assert read_study(tmp_path).details["taught_alike"] == {}
+    assert not any(
+        note.startswith("the judge was trained") for note in best_of_n_tables(read_curves(tmp_path))[0].notes
+    )
 
 
 def test_items_that_the_judge_cannot_grade_are_left_out_at_once_couple_by_couple(tmp_path):

@@ -8,7 +8,7 @@ from prbench.judge.accuracy import Examination, examine, judge_accuracy, require
 from prbench.judge.load import load_judge
 from prbench.judge.protocol import HIGHEST, Grade, Grading, RubricJudge
 from prbench.judge.rubrics import Want, rubric_tags, wants
-from prbench.judge.shared import shares
+from prbench.judge.shared import shares, shares_training
 
 __all__ = [
     "HIGHEST",
@@ -23,5 +23,6 @@ __all__ = [
     "require_able",
     "rubric_tags",
     "shares",
+    "shares_training",
     "wants",
 ]

@@ -47,15 +47,19 @@ class Accuracy(Protocol):
         ...
 
 
-def examine(judge: RubricJudge, pairs: Sequence[Pair], *, seed: int = 0) -> Examination:
+def examine(
+    judge: RubricJudge, pairs: Sequence[Pair], *, tags: Mapping[str, Mapping[str, str]] | None = None, seed: int = 0
+) -> Examination:
     """Let a judge grade both answers of every pair; equal gradings are asked once.
 
     Args:
         judge: Who is examined.
         pairs: With their labels; for a judge that was trained, none that it was trained on.
+        tags: The rubrics, by pair id, as `rubric_tags` finds them. Needed where the pairs are a sample: a pair that was
+            left out may name an axis of the same rubric.
         seed: Of the interval's resampling.
     """
-    tags = rubric_tags(pairs)
+    tags = rubric_tags(pairs) if tags is None else tags
     asked = [tuple(Grading.of(pair, text, tags[pair.id]) for text in (pair.chosen, pair.rejected)) for pair in pairs]
     distinct = list(dict.fromkeys(grading for both in asked for grading in both))
     began = time.perf_counter()

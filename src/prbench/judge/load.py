@@ -16,7 +16,8 @@ def load_judge(address: str, options: ModelOptions | None = None, *, training: S
     Args:
         address: `chat:MODEL@URL`, `lm:NAME`, `stances:tfidf` or `stances:ENCODER`.
         options: Of the model behind it.
-        training: Labelled pairs that a stance probe is trained on; never those that it will be examined on.
+        training: Labelled pairs that a stance probe is trained on, never those that it will be examined on; of a
+            `Suite` the card tells the name, so that reward models that learnt from the same one are found.
 
     Example:
         >>> load_judge("oracle")

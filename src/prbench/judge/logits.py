@@ -16,9 +16,7 @@ from prbench.config import ModelOptions
 from prbench.errors import AddressError, did_you_mean
 from prbench.judge.protocol import Grade, Grading
 from prbench.models import ModelCard
-from prbench.models._lm_model import LanguageModel, open_named
-from prbench.models._prefix import Reading, Request, last_logits
-from prbench.models.lm import log_sum
+from prbench.models.lm import LanguageModel, Reading, Request, last_logits, log_sum, open_named
 from prbench.prompts.grades import ONE_ASPECT, ask_grade
 from prbench.types import Aspect, Prompt
 

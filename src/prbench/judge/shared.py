@@ -1,17 +1,25 @@
-"""What a judge has in common with a reward model that it is to rank: it must be nothing."""
+"""What a judge has in common with a reward model that it is to rank.
+
+Weights must not be shared at all. The training split may be, since a stance probe and the reward models of the embedded
+suite have no other one to learn from; who shares it is told with every result.
+"""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from prbench.models import ModelCard
 
 _WEIGHTS = ("revision", "encoder_revision", "base_revision")
+_ADDRESSES = ("encoder", "base", "model")
+"""Parameters of a card that name another model."""
 
 
 def shares(judge: ModelCard, model: ModelCard) -> str | None:
     """Name what judge and ranked model share (an address, an encoder, weights), or None.
 
-    Modes, heads and revisions in an address do not make it another model: `lm:a#rate` shares with `stances:lm:a`.
+    Modes, heads, revisions and servers in an address do not make it another model: `lm:a#rate` shares with
+    `stances:lm:a`, and `chat:org/a@URL` with `hf:org/a@main`.
 
     Example:
         >>> judge = ModelCard(address="stances:lm:smollm2", parameters={"encoder": "lm:smollm2"})
@@ -31,21 +39,55 @@ def shares(judge: ModelCard, model: ModelCard) -> str | None:
     return None
 
 
+def shares_training(judge: ModelCard, model: ModelCard) -> str | None:
+    """Name the split that both judge and model were trained on, as far as their cards tell; or None.
+
+    Example:
+        >>> judge = ModelCard(address="stances:tfidf", parameters={"training": {"suite": "mirror", "split": "train"}})
+        >>> trained = {"suite": "mirror+generic", "split": "train", "pairs": 5534}
+        >>> shares_training(judge, ModelCard(address="personal:reference", parameters={"training": trained}))
+        "split 'train' of 'mirror'"
+    """
+    ours, theirs = (card.parameters.get("training") for card in (judge, model))
+    if not isinstance(ours, Mapping) or not isinstance(theirs, Mapping) or ours.get("split") != theirs.get("split"):
+        return None
+    common = sorted(_suites(ours) & _suites(theirs))
+    return f"split {ours.get('split')!r} of {common[0]!r}" if common else None
+
+
+def _suites(training: Mapping[str, Any]) -> set[str]:
+    """The suites of a training, files by their name alone: a suite of a file is called so."""
+    return {Path(part).name for part in str(training.get("suite", "")).split("+")} - {""}
+
+
 def _names(card: ModelCard) -> Iterator[str]:
-    """Names of all models behind a card, without scheme, mode and head; paths made absolute."""
-    for address in (card.address, card.parameters.get("encoder"), card.parameters.get("base")):
-        if isinstance(address, str) and ":" in address:
-            scheme, _, rest = address.partition(":")
-            if scheme == "stances":
-                scheme, _, rest = rest.partition(":")
-            parts = rest.split(",") if scheme == "dpo" else [rest]
-            yield from (_bare(part) for part in parts if part)
+    """Names of all models behind a card, without scheme, mode, head, revision and server; paths made absolute."""
+    for address in (card.address, *(card.parameters.get(name) for name in _ADDRESSES)):
+        if isinstance(address, str):
+            yield from _models(address)
+
+
+def _models(address: str) -> Iterator[str]:
+    """The names behind one address.
+
+    Example:
+        >>> [*_models("stances:lm:a#passages"), *_models("dpo:org/a@main,org/b"), *_models("http:vllm:c@http://d:1")]
+        ['a', 'org/a', 'org/b', 'c']
+        >>> list(_models("http:http://127.0.0.1:8000"))  # the server's card says whom it serves
+        []
+    """
+    scheme, mark, rest = address.partition(":")
+    if scheme == "stances" or address.startswith("http:vllm:"):
+        yield from _models(rest if ":" in rest else "")
+    elif not address.startswith("http:"):
+        parts = rest.split(",") if scheme == "dpo" else [rest if mark else address]
+        yield from (_bare(part) for part in parts if part)
 
 
 def _bare(name: str) -> str:
     name = name.partition("#")[0]
     path = Path(name).expanduser()
-    return str(path.resolve()) if path.exists() else name
+    return str(path.resolve()) if path.exists() else name.partition("@")[0] or name
 
 
 def _own_encoder(card: ModelCard) -> bool:

@@ -6,10 +6,11 @@ axis without training answers, and an answer that the probe was trained on, are 
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from prbench.config import ModelOptions, digest
+from prbench.data import Suite
 from prbench.errors import AddressError, ConfigError
 from prbench.judge.ngrams import NGrams
 from prbench.judge.probe import Example, Features, StanceProbe, answer_examples, passage_examples
@@ -29,10 +30,14 @@ class StanceJudge:
         address: As the user wrote it.
         examples: What the probe is trained on.
         features: How the probe reads a text.
+        training: Suite and split that the examples are of, as far as known.
     """
 
-    def __init__(self, address: str, examples: Sequence[Example], features: Features) -> None:
+    def __init__(
+        self, address: str, examples: Sequence[Example], features: Features, training: Mapping[str, str]
+    ) -> None:
         self._address = address
+        self._training = training
         self._examples = examples
         self._learnt = {example.text for example in examples}
         self.probe = StanceProbe(examples, features)
@@ -56,7 +61,7 @@ class StanceJudge:
             from prbench.data.passages import load_passages
 
             examples += passage_examples(load_passages(), {example.axis for example in examples})
-        return cls(address, examples, _features(encoder, options, examples))
+        return cls(address, examples, _features(encoder, options, examples), _source(training))
 
     @cached_property
     def card(self) -> ModelCard:
@@ -67,7 +72,7 @@ class StanceJudge:
             parameters={
                 "encoder": features.name,
                 "encoder_revision": features.revision,
-                "training": digest(list(map(list, self._examples)))[:16],
+                "training": {**self._training, "digest": digest(list(map(list, self._examples)))[:16]},
                 "examples": len(self._examples),
                 "axes": sorted(self.probe.axes),
             },
@@ -111,6 +116,12 @@ class StanceJudge:
                     [HIGHEST * share for share in shares], tokens_in=self.probe.features.size(grading.answer)
                 )
         return grades
+
+
+def _source(training: Sequence[Pair]) -> dict[str, str]:
+    """Which suite and split, in the words of a trained reward model's card; a plain list has no suite."""
+    suite = training.record.name if isinstance(training, Suite) else ""
+    return {"suite": suite, "split": "+".join(sorted({pair.tags.get("split", "") for pair in training}))}
 
 
 def _features(encoder: str, options: ModelOptions, examples: Sequence[Example]) -> Features:

@@ -29,11 +29,17 @@ from prbench.types import AnswerView, Message, Outcome, PairView, Prompt
 __all__ = [
     "DigitRater",
     "InformationRater",
+    "LanguageModel",
     "LetterComparer",
     "LikelihoodRater",
+    "Reading",
+    "Request",
+    "last_logits",
     "load",
     "load_encoder",
     "load_generator",
+    "log_sum",
+    "open_named",
 ]
 
 Mode = Literal["compare", "loglik", "pmi", "rate"]

@@ -22,8 +22,10 @@ except ImportError as missing:
 _LATER = frozenset({408, 429, 502, 503, 504})
 """Statuses after which the same request may succeed."""
 _FIRST_WAIT_S = 0.25
-_SOME_ITEMS = frozenset({200, 207, 422, 500})
-"""Statuses whose body may hold an entry for each item."""
+_SCORES = frozenset({200, 207})
+"""Statuses whose entries may be scores."""
+_ERRORS_ONLY = frozenset({422, 500})
+"""Statuses whose body may say, item by item, why there is no score."""
 
 
 class RewardError(RuntimeError):
@@ -130,15 +132,17 @@ class RewardClient:
 
     def _score(self, bodies: Sequence[dict[str, Any]]) -> list[float | None]:
         response = self._send("POST", "/score", {"items": list(bodies)})
-        entries = _json(response).get("items") if response.status_code in _SOME_ITEMS else None
+        entries = _json(response).get("items") if response.status_code in _SCORES | _ERRORS_ONLY else None
         if entries is None:
             self._refuse(response)
         if not isinstance(entries, list) or len(entries) != len(bodies):
             raise RewardError(f"{self.url} did not answer with one entry for each of {len(bodies)} items")
+        if response.status_code in _ERRORS_ONLY and not all(map(_is_error, entries)):
+            self._refuse(response)
         return [self._read(place, entry) for place, entry in enumerate(entries)]
 
     def _read(self, place: int, entry: Any) -> float | None:
-        score = entry.get("score") if isinstance(entry, dict) else None
+        score = entry.get("score") if isinstance(entry, dict) and not _is_error(entry) else None
         if isinstance(score, int | float) and not isinstance(score, bool) and math.isfinite(score):
             with self._lock:
                 self.tally.scored += 1
@@ -200,6 +204,10 @@ def _requests(bodies: Sequence[dict[str, Any]], batch: int) -> Iterator[list[dic
         part += together
     if part:
         yield part
+
+
+def _is_error(entry: Any) -> bool:
+    return isinstance(entry, dict) and isinstance(entry.get("error"), dict)
 
 
 def _json(response: httpx.Response) -> dict[str, Any]:

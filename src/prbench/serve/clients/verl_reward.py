@@ -1,8 +1,8 @@
 """A custom reward for verl: name this file, or a copy of it, in `reward.custom_reward_function.path`.
 
-Each row's `extra_info` says for whom: `question`, and `user` or `posts`. The server is named by `url` among the
-`reward_kwargs`, or by PRBENCH_REWARD_URL; its token by PRBENCH_REWARD_TOKEN. A sample without a score raises: verl has
-no way to leave one out, and whatever number stood in for it would be learned.
+Each row's `extra_info` says for whom: `question`, and `user` or `posts` (texts, or `{id, text}`). The server is named
+by `url` among the `reward_kwargs`, or by PRBENCH_REWARD_URL; its token by PRBENCH_REWARD_TOKEN. A sample without a
+score raises: verl has no way to leave one out, and whatever number stood in for it would be learned.
 """
 
 import os
@@ -59,7 +59,19 @@ def _item(answer: str, info: Mapping[str, Any] | None) -> dict[str, Any]:
             "the reward?"
         )
     item: dict[str, Any] = {"question": info["question"], "answer": answer, "user": info.get("user")}
-    for name in ("posts", "plan"):
+    for name, kinds in (("posts", (str, Mapping)), ("plan", (str,))):
         if info.get(name) is not None:
-            item[name] = [str(text) for text in info[name]]  # parquet gives arrays
+            item[name] = _entries(name, info[name], kinds)
     return item
+
+
+def _entries(name: str, given: Any, kinds: tuple[type, ...]) -> list[Any]:
+    """What is shown to the reward model, entry by entry; parquet gives arrays in place of lists."""
+    if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__iter__"):
+        raise RewardError(f"extra_info[{name!r}] is {given!r}; it should be a list")
+    entries = list(given)
+    for place, entry in enumerate(entries):
+        if not isinstance(entry, kinds):
+            wanted = "a text or {id, text}" if Mapping in kinds else "a text"
+            raise RewardError(f"extra_info[{name!r}][{place}] is {entry!r}; it should be {wanted}")
+    return [dict(entry) if isinstance(entry, Mapping) else entry for entry in entries]

@@ -35,6 +35,8 @@ class Results(NamedTuple):
     """By name of the reward model; noised oracles have theirs from the grades."""
     graded: Mapping[Place, Graded]
     exam: Exam
+    taught_alike: Mapping[str, str]
+    """Ranked models that learnt from the judge's own training split, and which that is."""
 
     @property
     def items(self) -> Sequence[Item]:
@@ -129,6 +131,7 @@ def _details(settings: Settings, everything: Suite, results: Results, world: Wor
         "candidates": _counts(results.candidates),
         "items_refused": results.selected.refused,
         "judge": {"missing": dict(results.exam.missing), "ungraded": dict(sorted(reasons.items()))},
+        "taught_alike": dict(results.taught_alike),
     }
 
 

@@ -1,13 +1,13 @@
 """Who is ranked: every reward model opened once before anything is spent, so that what cannot work is said at once."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from prbench.config import digest
 from prbench.contexts import is_rater
 from prbench.errors import ConfigError
-from prbench.judge import RubricJudge, shares
+from prbench.judge import RubricJudge, shares, shares_training
 from prbench.models import Model, ModelCard, Rater, load_model
 from prbench.studies.best_of_n.settings import Ranked
 from prbench.types import Channel, Context
@@ -65,6 +65,29 @@ def refuse_shared(judge: RubricJudge, contenders: Iterable[Contender]) -> None:
                 f"judge {judge.card.address!r} and reward model {contender.name!r} share {common}",
                 hint="judge with a model of another family, or mark the reward model apart = true",
             )
+
+
+def taught_alike(judge: RubricJudge, contenders: Iterable[Contender]) -> dict[str, str]:
+    """The ranked models that learnt from the split that the judge learnt from, by name, and which split that is."""
+    found = {one.name: shares_training(judge.card, one.card) for one in contenders if not one.apart}
+    return {name: split for name, split in found.items() if split}
+
+
+def taught_alike_notice(alike: Mapping[str, str]) -> str:
+    """Who learnt from the same answers as the judge; empty where nobody did.
+
+    Example:
+        >>> taught_alike_notice({"personal:a": "split 'train' of 'mirror'"})
+        "the judge was trained on split 'train' of 'mirror', and so was personal:a: ..."
+    """
+    by_split: dict[str, list[str]] = {}
+    for name, split in alike.items():
+        by_split.setdefault(split, []).append(name)
+    return "; ".join(
+        f"the judge was trained on {split}, and so {'was' if len(names) == 1 else 'were'} {', '.join(names)}: what "
+        "they see alike may be that training and not the user"
+        for split, names in by_split.items()
+    )
 
 
 def _real(ranked: Ranked) -> Contender:

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from prbench.config import digest
+from prbench.data import Suite
 from prbench.data.fingerprint import fingerprint
 from prbench.errors import StudyError
-from prbench.judge import Grade, Grading, RubricJudge, examine
+from prbench.judge import Grade, Grading, RubricJudge, examine, rubric_tags
 from prbench.run.store import Appender, whole_lines
 from prbench.studies.best_of_n.candidates import Candidate
 from prbench.studies.best_of_n.items import Item
@@ -42,7 +43,7 @@ class Exam(Frozen):
     """What is known of a judge: `judge.json`."""
 
     key: str
-    """Content hash over the judge and the pairs it was examined on."""
+    """Content hash over the judge, the pairs it was examined on and their rubrics."""
     judge: Judge
     missing: Mapping[str, int] = {}
     """Pairs that the judge did not grade, by reason."""
@@ -64,13 +65,22 @@ class Budget(NamedTuple):
     """Estimated from the speed in the examination."""
 
 
-def examine_judge(judge: RubricJudge, pairs: Sequence[Pair], known: Any = None, *, seed: int = 0) -> Exam:
-    """Measure a judge's accuracy on labelled pairs, or take what is known of the same judge and pairs."""
-    card = judge.card
-    key = digest([card.address, card.revision, dict(card.parameters), fingerprint(pairs), seed])[:32]
+def examine_judge(judge: RubricJudge, split: Sequence[Pair], limit: int, known: Any = None, *, seed: int = 0) -> Exam:
+    """Measure a judge's accuracy on labelled pairs, or take what is known of the same judge, pairs and rubrics.
+
+    Args:
+        judge: Who is examined.
+        split: All pairs of the split that is studied; they give the rubrics, as they do for the study's items.
+        limit: Most pairs to grade.
+        known: An earlier examination, as in `judge.json`.
+        seed: Of the sample and of the interval.
+    """
+    card, pairs, whole = judge.card, list(Suite.of(split).limit(limit, seed)), rubric_tags(split)
+    tags = {pair.id: whole[pair.id] for pair in pairs}
+    key = digest([card.address, card.revision, dict(card.parameters), fingerprint(pairs), tags, seed])[:32]
     if known is not None and known.get("key") == key:
         return Exam.model_validate(known)
-    found = examine(judge, pairs, seed=seed)
+    found = examine(judge, pairs, tags=tags, seed=seed)
     accuracy = found.accuracy
     if accuracy.value is None:
         first = next(iter(found.missing), "no pair was graded")

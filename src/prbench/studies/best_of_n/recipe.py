@@ -24,7 +24,7 @@ from prbench.studies.best_of_n import candidates as drawing
 from prbench.studies.best_of_n import grades as judging
 from prbench.studies.best_of_n.candidates import Candidate
 from prbench.studies.best_of_n.conclusion import Results, conclude, questions
-from prbench.studies.best_of_n.contenders import Contender, call_up, refuse_shared
+from prbench.studies.best_of_n.contenders import Contender, call_up, refuse_shared, taught_alike, taught_alike_notice
 from prbench.studies.best_of_n.grades import Exam, Graded, Judging, examine_judge
 from prbench.studies.best_of_n.items import Item, select_items, split_pairs
 from prbench.studies.best_of_n.outcome import Entered
@@ -78,8 +78,12 @@ def best_of_n(
             say(f"items: {count:,} that the judge cannot grade are left out: {reason}")
         contenders = call_up(settings.models) if until != "candidates" else []
         exam = None
+        alike: dict[str, str] = {}
         if judge is not None:
             refuse_shared(judge, contenders)
+            alike = taught_alike(judge, contenders)
+            if notice := taught_alike_notice(alike):
+                say(notice)
             exam = _exam(folder, settings, judge, pairs, say) if until in ("grades", "study") else None
 
         drawn = _candidates(folder, settings, items, pairs, policy, say)
@@ -95,7 +99,7 @@ def best_of_n(
         graded = _grades(folder, judge, exam, items, drawn, say)
         if until == "grades":
             return None
-        return conclude(folder, settings, everything, Results(asked, drawn, contenders, scores, graded, exam))
+        return conclude(folder, settings, everything, Results(asked, drawn, contenders, scores, graded, exam, alike))
 
 
 def _keep_settings(folder: RunFolder, settings: Settings) -> None:
@@ -114,7 +118,7 @@ def _keep_settings(folder: RunFolder, settings: Settings) -> None:
 
 def _open_judge(settings: Settings, everything: Suite, *, needed: bool) -> RubricJudge | None:
     if settings.judge:
-        training = [pair for pair in everything if pair.tags.get("split") == "train"]
+        training = everything.filter(lambda pair: pair.tags.get("split") == "train", "split train")
         return load_judge(settings.judge, settings.judge_options, training=training)
     if needed:
         raise ConfigError(
@@ -181,9 +185,8 @@ def _exam(
     folder: RunFolder, settings: Settings, judge: RubricJudge, pairs: Sequence[Pair], say: Callable[[str], None]
 ) -> Exam:
     """What the judge is worth; one at chance ends the study here."""
-    labelled = list(Suite.of(pairs).limit(settings.judge_pairs, settings.seed))
     known = folder.read_json(JUDGE) if (folder.path / JUDGE).is_file() else None
-    exam = examine_judge(judge, labelled, known, seed=settings.seed)
+    exam = examine_judge(judge, pairs, settings.judge_pairs, known, seed=settings.seed)
     folder.write_json(JUDGE, exam.model_dump(mode="json"))
     accuracy = exam.judge.accuracy
     ends = "" if accuracy.low is None or accuracy.high is None else f" [{accuracy.low:.3f}, {accuracy.high:.3f}]"

@@ -5,6 +5,7 @@ from typing import Any
 
 from prbench.report.numbers import Number, interval
 from prbench.report.table import Table
+from prbench.studies.best_of_n.contenders import taught_alike_notice
 
 Json = Mapping[str, Any]
 
@@ -89,6 +90,8 @@ def _notes(found: Json, k: int, apart: bool) -> list[str]:
         notes.append(f"{refused:,} items that the judge cannot grade are no part of the study")
     if dropped := lines["dropped"][k - 1]:
         notes.append(f"{dropped:,} items have fewer than {k} graded candidates and are left out at k = {k}")
+    if notice := taught_alike_notice(details.get("taught_alike", {})):
+        notes.append(notice)
     if details["left_out"]:
         notes.append(f"no item with {k} scored candidates: {', '.join(details['left_out'])}")
     if apart:

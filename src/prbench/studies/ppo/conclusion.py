@@ -79,6 +79,7 @@ def conclude(
     untrained: Mapping[str, Sequence[Candidate]],
     graded: Mapping[Place, Graded],
     exam: Exam,
+    alike: Mapping[str, str],
 ) -> Json:
     """Compute all scores and write `study.json`."""
     grades = {place: found.grade.score for place, found in graded.items()}
@@ -102,6 +103,7 @@ def conclude(
             "settings": settings.model_dump(mode="json"),
             "fingerprint": everything.record.fingerprint,
             "ungraded": dict(sorted(ungraded.items())),
+            "taught_alike": dict(alike),
             "untrained": {"score": _mean(start, labels, "untrained").to_json(), "items": start},
         },
     }

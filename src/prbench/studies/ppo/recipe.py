@@ -17,7 +17,7 @@ from prbench.judge import RubricJudge, load_judge, require_able
 from prbench.run.progress import clock
 from prbench.run.store import RunFolder
 from prbench.studies.best_of_n import grades as judging
-from prbench.studies.best_of_n.contenders import Contender, call_up, refuse_shared
+from prbench.studies.best_of_n.contenders import Contender, call_up, refuse_shared, taught_alike, taught_alike_notice
 from prbench.studies.best_of_n.grades import Exam, Judging, examine_judge
 from prbench.studies.best_of_n.settings import Ranked
 from prbench.studies.ppo.conclusion import Trained, conclude, read_trained
@@ -57,7 +57,8 @@ def ppo_study(
     contenders = call_up(rewards)
     _refuse_noise(contenders)
     if judge is None and settings.judge:
-        training = [pair for pair in everything if pair.tags.get("split") == settings.train_split]
+        split = settings.train_split
+        training = everything.filter(lambda pair: pair.tags.get("split") == split, f"split {split}")
         judge = load_judge(settings.judge, settings.judge_options, training=training)
     if judge is not None:
         refuse_shared(judge, contenders)
@@ -113,7 +114,11 @@ def _judge(
     trained = read_trained(folder.path, division.items, settings)
     if not trained:
         raise ConfigError(f"there is no finished training below {str(folder.path)!r}", hint="name some with --reward")
-    _refuse_shared(judge, trained)
+    ranked = _contenders(trained)
+    refuse_shared(judge, ranked)  # trainings made earlier, by other commands, are held to the same rule
+    alike = taught_alike(judge, ranked)
+    if notice := taught_alike_notice(alike):
+        say(notice)
     exam = _examined(folder, settings, judge, division, say)
     speaker = load_speaker(settings.policy, settings.options)
     untrained = answer_untrained(Work(settings, speaker, division, everything, folder.path))
@@ -125,14 +130,13 @@ def _judge(
     budget = work.budget(exam)
     say(f"judging: {budget.calls:,} calls, about {clock(budget.seconds)} at the speed of the judge's examination")
     graded = work.grade()
-    return conclude(folder, settings, everything, division.items, trained, untrained, graded, exam)
+    return conclude(folder, settings, everything, division.items, trained, untrained, graded, exam, alike)
 
 
 def _examined(folder: RunFolder, settings: PPOSettings, judge: RubricJudge, division: Division, say: Say) -> Exam:
     """What the judge is worth; one at chance ends the study here."""
-    labelled = list(Suite.of(division.labelled).limit(settings.judge_pairs, settings.item_seed))
     known = folder.read_json(JUDGE) if (folder.path / JUDGE).is_file() else None
-    exam = examine_judge(judge, labelled, known, seed=settings.item_seed)
+    exam = examine_judge(judge, division.labelled, settings.judge_pairs, known, seed=settings.item_seed)
     folder.write_json(JUDGE, exam.model_dump(mode="json"))
     accuracy = exam.judge.accuracy
     ends = "" if accuracy.low is None or accuracy.high is None else f" [{accuracy.low:.3f}, {accuracy.high:.3f}]"
@@ -141,8 +145,5 @@ def _examined(folder: RunFolder, settings: PPOSettings, judge: RubricJudge, divi
     return exam
 
 
-def _refuse_shared(judge: RubricJudge, trained: Sequence[Trained]) -> None:
-    """Trainings made earlier, by other commands, are held to the same rule."""
-    refuse_shared(
-        judge, [Contender(one.name, Ranked(address=one.address), one.card, None, one.apart) for one in trained]
-    )
+def _contenders(trained: Sequence[Trained]) -> list[Contender]:
+    return [Contender(one.name, Ranked(address=one.address), one.card, None, one.apart) for one in trained]

@@ -5,6 +5,7 @@ from typing import Any
 
 from prbench.report.numbers import Number, count
 from prbench.report.table import Table
+from prbench.studies.best_of_n.contenders import taught_alike_notice
 from prbench.studies.best_of_n.tables import ranged
 
 Json = Mapping[str, Any]
@@ -88,6 +89,8 @@ def _notes(found: Json) -> list[str]:
     ]
     if ungraded := sum(found["details"]["ungraded"].values()):
         notes.append(f"{ungraded:,} answers could not be graded and are in no score")
+    if notice := taught_alike_notice(found["details"].get("taught_alike", {})):
+        notes.append(notice)
     if any(model.get("apart") for model in found["models"].values()):
         notes.append("* apart: shown, but in no ranking and no correlation")
     return notes
