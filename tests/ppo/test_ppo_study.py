@@ -1,6 +1,7 @@
 """A whole study on a tiny real policy: trained, continued, judged once, readable by what comes after it."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,12 @@ def study(settings: PPOSettings, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return out
 
 
+def copy_of(study: Path, out: Path) -> Path:
+    """The study as it was before other tests added a seed."""
+    shutil.copytree(study, out, ignore=shutil.ignore_patterns("*-s1"))
+    return out
+
+
 def test_study_json_is_a_study_of_every_reward_model(study: Path):
     found = read_study(study)
     assert found.kind == "ppo"
@@ -68,6 +75,39 @@ def test_seeds_of_one_reward_model_are_averaged(settings: PPOSettings, study: Pa
     assert set(found["models"]["py:ppo_world:e_share"]["details"]["seeds"]) == {"0"}
     assert shorter["score"]["value"] == pytest.approx(sum(seed["score"] for seed in seeds.values()) / 2, abs=0.2)
     read_study(study)
+
+
+def test_d13_two_revisions_of_a_reward_model_are_not_one(settings: PPOSettings, study: Path, tmp_path: Path):
+    """Retrained under the same name, a reward model is another one: its policies are not averaged with the old ones."""
+    out = copy_of(study, tmp_path / "ppo")
+    (file,) = (out / "trainings").glob("shorter-*-s0/training.json")
+    record = json.loads(file.read_text())
+    record["card"]["revision"] = "old"
+    file.write_text(json.dumps(record))
+    told: list[str] = []
+    with pytest.raises(RunError, match=rf"'shorter'.* revision is 'old' in '{file.parent}', and '1' now"):
+        ppo_study(settings, REWARDS[1:], out, suite=tiny_suite(), judge=PlantedJudge(), say=told.append)
+    assert told == []  # before anything is trained
+    other = file.parent.with_name("shorter-other-s1")
+    shutil.copytree(file.parent, other)
+    (other / "training.json").write_text(json.dumps(record | {"seed": 1, "card": record["card"] | {"revision": "1"}}))
+    with pytest.raises(RunError, match=f"'old' in '{file.parent}', and '1' in '{other}'"):
+        ppo_study(settings, (), out, suite=tiny_suite(), judge=PlantedJudge(), say=told.append)
+
+
+def test_a_policy_that_fell_silent_is_left_out_and_named(settings: PPOSettings, study: Path, tmp_path: Path):
+    out = copy_of(study, tmp_path / "ppo")
+    (file,) = (out / "trainings").glob("shorter-*-s0/answers.jsonl")
+    silent = [json.loads(line)["key"] for line in file.read_text().splitlines()]
+    file.write_text("".join(f'{{"key":"{key}","status":"invalid","reason":"empty"}}\n' for key in silent))
+    found = ppo_study(settings, (), out, suite=tiny_suite(), judge=PlantedJudge(), say=lambda line: None)
+    assert found is not None
+    assert list(read_study(out).models) == ["py:ppo_world:e_share"]
+    assert found["details"]["left_out"]["shorter"]["0"]["empty"] == len(silent) == 16
+    notes = render(ppo_tables(found), "md")
+    assert "left out: shorter" in notes
+    assert "16 of 16 empty" in notes
+    assert ppo_section(out).body.count("<svg") == 4
 
 
 def test_tables_and_section_show_every_training(study: Path):

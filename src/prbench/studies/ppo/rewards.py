@@ -11,12 +11,19 @@ from typing import NamedTuple
 
 from prbench.config import digest
 from prbench.contexts import ContextBuilder, Unfit
-from prbench.models import Rater
+from prbench.models import ModelCard, Rater
 from prbench.serve.lint import check_servable
 from prbench.studies.best_of_n.candidates import whole_sentences
 from prbench.types import AnswerView, Context, Pair
 
 EMPTY = "the answer is empty"
+Key = dict[str, str]
+
+
+def reward_key(card: ModelCard, context: str) -> Key:
+    """Who pays, and seeing what."""
+    asked = digest(dict(card.parameters))[:12]
+    return {"address": card.address, "revision": card.revision, "parameters": asked, "context": context}
 
 
 class Asked(NamedTuple):
@@ -53,11 +60,9 @@ class TextReward:
         self._builder = ContextBuilder(pairs, self.model, seed=seed)
 
     @property
-    def key(self) -> dict[str, str]:
-        """Who pays, and seeing what: what a checkpoint is bound to (D13)."""
-        card = self.model.card
-        asked = digest(dict(card.parameters))[:12]
-        return {"address": card.address, "revision": card.revision, "parameters": asked, "context": str(self.context)}
+    def key(self) -> Key:
+        """What a checkpoint is bound to (D13)."""
+        return reward_key(self.model.card, str(self.context))
 
     def __call__(self, asked: Sequence[Asked]) -> list[float | None]:
         """The reward of each answer; None where there is none."""
