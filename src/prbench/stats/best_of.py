@@ -20,6 +20,9 @@ from prbench.stats.clusters import Clusters
 from prbench.stats.estimate import Estimate
 from prbench.stats.intervals import RESAMPLES, difference_interval, mean_interval
 
+_DIGITS = 9
+"""Of a mean; what differs less differs by rounding."""
+
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
@@ -195,10 +198,10 @@ def over_optimisation(
     last = reached[-1]
     kept = [index for index, (proxy, _) in enumerate(scored) if len(proxy) >= last]
     curve = {k: _lines([scored[index] for index in kept], k)["true"] for k in reached}
-    peak = max(reached, key=lambda k: (float(curve[k].mean()), -k))
+    peak = max(reached, key=lambda k: (round(float(curve[k].mean()), _DIGITS), -k))
     clusters = Clusters.of([items[index].user for index in kept], [items[index].question for index in kept])
     drop = difference_interval(curve[peak], curve[last], clusters, rng, resamples=resamples, level=level, bounds=None)
-    return OverOptimisation(peak, last, drop)
+    return OverOptimisation(peak, last, _without_dust(drop))
 
 
 def best_of_divergence(k: int) -> float:
@@ -249,6 +252,15 @@ def _averaged_over_ties(values: Floats, ordered: Floats) -> Floats:
     group = np.cumsum(starts) - 1
     averaged: Floats = (np.bincount(group, weights=values) / np.bincount(group))[group]
     return averaged
+
+
+def _without_dust(found: Estimate) -> Estimate:
+    """What adding up floats leaves is 0: no drop, and no sign."""
+
+    def tidy(value: float | None) -> float | None:
+        return 0.0 if value is not None and abs(value) < 10.0**-_DIGITS else value
+
+    return Estimate(tidy(found.value), tidy(found.low), tidy(found.high), found.n)
 
 
 def _check_k(k: int, n: int) -> None:
