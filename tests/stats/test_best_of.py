@@ -112,6 +112,19 @@ def test_over_optimisation_shows_proxy_up_and_true_down():
     assert over_optimisation(items, [8], np.random.default_rng(0)) is None
 
 
+def test_intervals_end_where_true_scores_end():
+    items = [Candidates(user, user, [1, 2], true) for user, true in zip("abc", ([2, 2], [2, 2], [0, 1.5]), strict=True)]
+    rng = np.random.default_rng(0)
+    (free,) = best_of_curve(items, [2], rng)
+    (held,) = best_of_curve(items, [2], rng, bounds=(0.0, 2.0))
+    for name in ("true", "random", "oracle"):
+        assert getattr(free, name).high > 2
+        assert getattr(held, name).high == 2
+        assert getattr(held, name).value == getattr(free, name).value
+    assert held.regret.low == 0
+    assert held.proxy == free.proxy
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_rounding_is_no_over_optimisation(seed: int):
     """Where both halves of a couple choose the same, every k is worth the same; sums of floats say so only nearly."""

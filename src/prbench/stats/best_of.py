@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from prbench.stats.arrays import Floats, as_floats
 from prbench.stats.clusters import Clusters
 from prbench.stats.estimate import Estimate
-from prbench.stats.intervals import RESAMPLES, difference_interval, mean_interval
+from prbench.stats.intervals import RESAMPLES, Range, difference_interval, mean_interval
 
 _DIGITS = 9
 """Of a mean; what differs less differs by rounding."""
@@ -129,6 +129,7 @@ def best_of_curve(
     *,
     resamples: int = RESAMPLES,
     level: float = 0.95,
+    bounds: Range | None = None,
 ) -> tuple[BestOf, ...]:
     """Best-of-k over many items, with random and oracle lines, regret and gain, all with clustered intervals.
 
@@ -138,6 +139,7 @@ def best_of_curve(
         rng: Where resampling takes its draws from.
         resamples: Number of bootstrap resamples.
         level: Confidence level.
+        bounds: The values a true score can have, to clip the intervals to.
 
     Example:
         >>> items = [Candidates(user, "tea", [1, 2, 3], [0, 1, 2]) for user in "abc"]
@@ -146,13 +148,14 @@ def best_of_curve(
         [(1, 1.0, 1.0, 0), (3, 2.0, 1.0, 0), (4, None, None, 3)]
     """
     scored = [item.valid() for item in items]
+    clip = _line_bounds(bounds)
     points = []
     for k in ks:
         kept = [index for index, (proxy, _) in enumerate(scored) if len(proxy) >= k]
         lines = _lines([scored[index] for index in kept], k)
         clusters = Clusters.of([items[index].user for index in kept], [items[index].question for index in kept])
         estimates = {
-            name: mean_interval(values, clusters, rng, resamples=resamples, level=level)
+            name: mean_interval(values, clusters, rng, resamples=resamples, level=level, bounds=clip.get(name))
             for name, values in lines.items()
         }
         points.append(BestOf(k=k, dropped=len(items) - len(kept), **estimates))
@@ -229,6 +232,14 @@ def _lines(scored: Sequence[tuple[Floats, Floats]], k: int) -> dict[str, Floats]
         "regret": oracle - true,
         "gain": true - random,
     }
+
+
+def _line_bounds(bounds: Range | None) -> dict[str, Range]:
+    """What each line can be where true scores have bounds; the proxy has its own scale."""
+    if bounds is None:
+        return {}
+    width = bounds[1] - bounds[0]
+    return {"true": bounds, "random": bounds, "oracle": bounds, "regret": (0.0, width), "gain": (-width, width)}
 
 
 @lru_cache(maxsize=256)

@@ -133,7 +133,7 @@ def _candidates(
 ) -> dict[str, list[Candidate]]:
     """The candidates of every item, drawn where they are missing."""
     if settings.candidates == "suite":
-        own = drawing.suite_candidates(pairs)
+        own = drawing.suite_candidates(pairs, settings.seed)
         return {item.id: own[item.pair.question][: settings.n] for item in items}
     policy = policy or load_generator(settings.policy, settings.policy_options)
     places = {item.id: drawing.item_slots(item, settings, policy.card) for item in items}
