@@ -168,7 +168,8 @@ def step_line(step: Step, steps: int) -> str:
         'step 3/40 · reward 0.500 · KL 1.25 · entropy 2.00 · length 40 · dropped 0 · 9.1 s'
     """
     reward = "–" if step.reward is None else f"{step.reward:.3f}"
+    entropy = "–" if step.entropy is None else f"{step.entropy:.2f}"
     return (
-        f"step {step.step}/{steps} · reward {reward} · KL {step.kl:.2f} · entropy {step.entropy:.2f} · "
+        f"step {step.step}/{steps} · reward {reward} · KL {step.kl:.2f} · entropy {entropy} · "
         f"length {step.length:.0f} · dropped {step.dropped} · {step.seconds:.1f} s"
     )
