@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 from typer.testing import CliRunner
@@ -73,8 +74,23 @@ def test_seeds_of_one_reward_model_are_averaged(settings: PPOSettings, study: Pa
     seeds = shorter["details"]["seeds"]
     assert set(seeds) == {"0", "1"}
     assert set(found["models"]["py:ppo_world:e_share"]["details"]["seeds"]) == {"0"}
-    assert shorter["score"]["value"] == pytest.approx(sum(seed["score"] for seed in seeds.values()) / 2, abs=0.2)
+    first, second = (graded_items(study, seeds[seed]["folder"]) for seed in ("0", "1"))
+    assert first != second
+    common = first.keys() & second.keys()
+    assert shorter["items"] == pytest.approx({item: (first[item] + second[item]) / 2 for item in common})
+    assert shorter["score"]["value"] == pytest.approx(fmean((first[item] + second[item]) / 2 for item in common))
+    assert [seeds[seed]["score"] for seed in ("0", "1")] == pytest.approx([fmean(x.values()) for x in (first, second)])
     read_study(study)
+
+
+def graded_items(study: Path, folder: str) -> dict[str, float]:
+    """The mean grade of one training's answers to each item, from the files alone."""
+    answers = (study / "trainings" / folder / "answers.jsonl").read_text().splitlines()
+    keys = {json.loads(line)["key"] for line in answers}
+    rows = [json.loads(line) for line in (study / "grades.jsonl").read_text().splitlines()]
+    grades = {(row["item"], row["candidate"]): fmean(row["grade"]["aspects"]) for row in rows}
+    items = {item for item, candidate in grades if candidate in keys}
+    return {item: fmean(grades[place] for place in grades if place[0] == item and place[1] in keys) for item in items}
 
 
 def test_d13_two_revisions_of_a_reward_model_are_not_one(settings: PPOSettings, study: Path, tmp_path: Path):

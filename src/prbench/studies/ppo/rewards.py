@@ -39,8 +39,7 @@ class TextReward:
     Args:
         pairs: The suite, so that contexts such as `other` mean the same as in the benchmark.
         model: Who scores.
-        context: What of the user it is shown.
-        seed: Of the contexts.
+        context: What of the user it is shown; the same under every seed of a training.
 
     Example:
         >>> from prbench.models import load_model
@@ -52,12 +51,12 @@ class TextReward:
         {'the answer is empty': 1}
     """
 
-    def __init__(self, pairs: Sequence[Pair], model: object, context: Context, *, seed: int = 0) -> None:
+    def __init__(self, pairs: Sequence[Pair], model: object, context: Context) -> None:
         self.model: Rater = check_servable(model, context)  # type: ignore[arg-type]
         self.context = context
         self.dropped: Counter[str] = Counter()
         """Answers without a reward so far, by reason."""
-        self._builder = ContextBuilder(pairs, self.model, seed=seed)
+        self._builder = ContextBuilder(pairs, self.model)
 
     @property
     def key(self) -> Key:
