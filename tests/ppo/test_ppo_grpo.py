@@ -1,10 +1,12 @@
 """TRL's GRPO on a tiny real policy, paid by the same rewards."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ppo_world import PlantedJudge, tiny_policy, tiny_suite
+from prbench.errors import ModelError
 from prbench.studies.best_of_n import parse_model
 from prbench.studies.ppo.history import HISTORY, read_history
 from prbench.studies.ppo.options import PPOOptions
@@ -34,6 +36,43 @@ def test_grpo_trains_answers_and_is_judged_as_ppo_is(tmp_path: Path):
     assert list(folder.glob("adapter-*/adapter_model.safetensors"))
     again = ppo_study(settings, rewards, out, suite=tiny_suite(), judge=PlantedJudge(), say=lambda line: None)
     assert again == found
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_grpo_killed_while_it_saves_goes_on_from_what_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    from peft import PeftModel
+
+    settings = PPOSettings(policy=tiny_policy(tmp_path / "policy", initializer_range=0.15), items=8, options=OPTIONS)
+    rewards, out, save = [parse_model("py:ppo_world:e_share")], tmp_path / "ppo", PeftModel.save_pretrained
+
+    def killed(model: Any, place: str, *rest: Any, **more: Any) -> None:
+        if "adapter-" in place:
+            Path(place).mkdir()
+            raise KeyboardInterrupt
+        save(model, place, *rest, **more)
+
+    monkeypatch.setattr(PeftModel, "save_pretrained", killed)
+    with pytest.raises(KeyboardInterrupt):
+        ppo_study(settings, rewards, out, suite=tiny_suite(), say=lambda line: None)
+    monkeypatch.undo()
+    (folder,) = (out / "trainings").iterdir()
+    before = read_history(folder / HISTORY)
+    assert [step.step for step in before] == [1, 2, 3]
+    (folder / "trl" / "checkpoint-99").mkdir()  # as if killed while saving that one
+    ppo_study(settings, rewards, out, suite=tiny_suite(), say=lambda line: None)
+    assert read_history(folder / HISTORY) == before  # no step was made twice
+    assert (folder / "training.json").is_file()
+    assert list(folder.glob("adapter-*/adapter_model.safetensors"))
+    assert not list(folder.glob("unfinished-*"))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_d4_grpo_with_a_reward_model_that_never_answers_ends(tmp_path: Path):
+    options = OPTIONS.model_copy(update={"steps": 7, "epochs": 1})
+    settings = PPOSettings(policy=tiny_policy(tmp_path / "policy", initializer_range=0.15), items=8, options=options)
+    with pytest.raises(ModelError, match="no usable reward in 5 steps"):
+        ppo_study(settings, [parse_model("py:ppo_world:broken")], tmp_path / "ppo", suite=tiny_suite())
+    assert not list(tmp_path.glob("ppo/trainings/*/training.json"))
 
 
 @pytest.mark.filterwarnings("ignore")

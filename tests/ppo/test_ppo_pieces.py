@@ -1,6 +1,7 @@
 """Every piece of the loop against an example worked out by hand."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -8,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prbench.studies.ppo import loop
+from prbench.studies.ppo.options import PPOOptions
+from prbench.studies.ppo.trunk import Read
 
 ALL = torch.ones(1, 3, dtype=torch.bool)
 
@@ -111,6 +114,75 @@ def test_moved_is_zero_for_the_same_policy_and_positive_otherwise():
     assert loop.moved(old + torch.tensor([[0.1, -0.1, 0.0]]), old, ALL).item() == pytest.approx(
         (math.exp(0.1) + math.exp(-0.1) - 2) / 3
     )
+
+
+class Fixed(torch.nn.Module):
+    """A policy that reads what it is told, and whose every number can be learned: two answers of two tokens out of two.
+
+    Beside each other: odds .45 and .275 for the tokens that the first answer has, values .3 and .5.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        odds = torch.tensor([[0.45, 0.55], [0.725, 0.275]]).log()
+        self.logits = torch.nn.Parameter(torch.stack([odds, odds + 1]))
+        self.values = torch.nn.Parameter(torch.tensor([[0.3, 0.5], [7.0, 7.0]]))
+
+    def read_upper(self, prefix: Any, middle: Any, *, adapted: bool = True) -> Read:
+        return Read(self.logits, self.values)
+
+
+def rollout_by_hand() -> loop.Rollout:
+    """The first answer was written with odds ½ and ¼, which the base model gives it the other way round."""
+    tokens, mask = torch.tensor([[0, 1], [0, 1]]), torch.ones(2, 2, dtype=torch.bool)
+    logprobs = torch.tensor([[0.5, 0.25], [0.9, 0.9]]).log()
+    base = torch.tensor([[0.25, 0.5], [0.1, 0.1]]).log()
+    values = torch.tensor([[0.2, 0.6], [9.0, 9.0]])
+    nothing: Any = None
+    return loop.Rollout(nothing, tokens, mask, torch.zeros(2, 2), logprobs, base, values, ["", ""])
+
+
+BY_HAND = PPOOptions(
+    kl_weight=0.5 / math.log(2), trace=0.5, epochs=1, target_kl=9, value_weight=0.4, max_norm=99, temperature=0.5
+)
+
+
+def test_learning_by_hand():
+    """One pass over an answer with reward 1; a second one has no reward and must not be felt.
+
+    KL ln 2 and −ln 2, priced ½ each: paid −½ and 1 + ½. From the end, with λ = ½: A₂ = 1.5 − .6 = .9 and
+    A₁ = (−.5 + .6 − .2) + ½ · .9 = .35. Returns .2 + .35 = .55 and .6 + .9 = 1.5. Whitened: −1 and 1.
+    Ratios .45/.5 = .9 and .275/.25 = 1.1, both within the clip: loss = −(−.9 + 1.1)/2 = −.1.
+    Value loss = ½ · ((.3 − .55)² + (.5 − 1.5)²)/2 = .265625.
+    """
+    policy = Fixed()
+    optimizer = torch.optim.SGD(policy.parameters(), lr=1.0)
+    rewards, valid = torch.tensor([1.0, 50.0]), torch.tensor([True, False])
+    told = loop.learn(policy, optimizer, rollout_by_hand(), rewards, valid, BY_HAND)  # type: ignore[arg-type]
+    assert told.loss == pytest.approx(-0.1, abs=1e-6)
+    assert told.value_loss == pytest.approx(0.265625)
+    assert told.moved == pytest.approx((0.9 - 1 - math.log(0.9) + 1.1 - 1 - math.log(1.1)) / 2, abs=1e-6)
+    assert told.epochs == 1
+    # Down its gradient, weight · (value − return)/2: up by .4 · .25/2 and .4 · 1/2; the other answer's stay.
+    assert policy.values.tolist() == [pytest.approx([0.35, 0.7]), [7.0, 7.0]]
+    # −A · ratio/2 for the log-odds of a token, times 1 − p for its logit: .45 · .55 down, .55 · .725 up.
+    first = torch.tensor([[0.45, 0.55], [0.725, 0.275]]).log()
+    assert (policy.logits[0, 0, 0] - first[0, 0]).item() == pytest.approx(-0.45 * 0.55, abs=1e-5)
+    assert (policy.logits[0, 1, 1] - first[1, 1]).item() == pytest.approx(0.55 * 0.725, abs=1e-5)
+    assert torch.equal(policy.logits[1], first + 1)
+
+
+def test_a_policy_that_has_moved_far_enough_learns_no_further():
+    policy = Fixed()
+    before = policy.values.tolist()
+    options = BY_HAND.model_copy(update={"target_kl": 0.001})  # it is .0050 away from the one that wrote
+    rewards, valid = torch.tensor([1.0, 50.0]), torch.tensor([True, False])
+    optimizer = torch.optim.SGD(policy.parameters(), lr=1.0)
+    told = loop.learn(policy, optimizer, rollout_by_hand(), rewards, valid, options)  # type: ignore[arg-type]
+    assert told.epochs == 0
+    assert told.entropy is None  # no pass, so nobody has looked
+    assert told.moved == pytest.approx(0.005, abs=1e-4)
+    assert policy.values.tolist() == before
 
 
 def test_entropy_of_a_uniform_policy():

@@ -1,7 +1,9 @@
 """A whole study on a tiny real policy: trained, continued, judged once, readable by what comes after it."""
 
 import json
+import shutil
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 from typer.testing import CliRunner
@@ -36,6 +38,12 @@ def study(settings: PPOSettings, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return out
 
 
+def copy_of(study: Path, out: Path) -> Path:
+    """The study as it was before other tests added a seed."""
+    shutil.copytree(study, out, ignore=shutil.ignore_patterns("*-s1"))
+    return out
+
+
 def test_study_json_is_a_study_of_every_reward_model(study: Path):
     found = read_study(study)
     assert found.kind == "ppo"
@@ -66,8 +74,56 @@ def test_seeds_of_one_reward_model_are_averaged(settings: PPOSettings, study: Pa
     seeds = shorter["details"]["seeds"]
     assert set(seeds) == {"0", "1"}
     assert set(found["models"]["py:ppo_world:e_share"]["details"]["seeds"]) == {"0"}
-    assert shorter["score"]["value"] == pytest.approx(sum(seed["score"] for seed in seeds.values()) / 2, abs=0.2)
+    first, second = (graded_items(study, seeds[seed]["folder"]) for seed in ("0", "1"))
+    assert first != second
+    common = first.keys() & second.keys()
+    assert shorter["items"] == pytest.approx({item: (first[item] + second[item]) / 2 for item in common})
+    assert shorter["score"]["value"] == pytest.approx(fmean((first[item] + second[item]) / 2 for item in common))
+    assert [seeds[seed]["score"] for seed in ("0", "1")] == pytest.approx([fmean(x.values()) for x in (first, second)])
     read_study(study)
+
+
+def graded_items(study: Path, folder: str) -> dict[str, float]:
+    """The mean grade of one training's answers to each item, from the files alone."""
+    answers = (study / "trainings" / folder / "answers.jsonl").read_text().splitlines()
+    keys = {json.loads(line)["key"] for line in answers}
+    rows = [json.loads(line) for line in (study / "grades.jsonl").read_text().splitlines()]
+    grades = {(row["item"], row["candidate"]): fmean(row["grade"]["aspects"]) for row in rows}
+    items = {item for item, candidate in grades if candidate in keys}
+    return {item: fmean(grades[place] for place in grades if place[0] == item and place[1] in keys) for item in items}
+
+
+def test_d13_two_revisions_of_a_reward_model_are_not_one(settings: PPOSettings, study: Path, tmp_path: Path):
+    """Retrained under the same name, a reward model is another one: its policies are not averaged with the old ones."""
+    out = copy_of(study, tmp_path / "ppo")
+    (file,) = (out / "trainings").glob("shorter-*-s0/training.json")
+    record = json.loads(file.read_text())
+    record["card"]["revision"] = "old"
+    file.write_text(json.dumps(record))
+    told: list[str] = []
+    with pytest.raises(RunError, match=rf"'shorter'.* revision is 'old' in '{file.parent}', and '1' now"):
+        ppo_study(settings, REWARDS[1:], out, suite=tiny_suite(), judge=PlantedJudge(), say=told.append)
+    assert told == []  # before anything is trained
+    other = file.parent.with_name("shorter-other-s1")
+    shutil.copytree(file.parent, other)
+    (other / "training.json").write_text(json.dumps(record | {"seed": 1, "card": record["card"] | {"revision": "1"}}))
+    with pytest.raises(RunError, match=f"'old' in '{file.parent}', and '1' in '{other}'"):
+        ppo_study(settings, (), out, suite=tiny_suite(), judge=PlantedJudge(), say=told.append)
+
+
+def test_a_policy_that_fell_silent_is_left_out_and_named(settings: PPOSettings, study: Path, tmp_path: Path):
+    out = copy_of(study, tmp_path / "ppo")
+    (file,) = (out / "trainings").glob("shorter-*-s0/answers.jsonl")
+    silent = [json.loads(line)["key"] for line in file.read_text().splitlines()]
+    file.write_text("".join(f'{{"key":"{key}","status":"invalid","reason":"empty"}}\n' for key in silent))
+    found = ppo_study(settings, (), out, suite=tiny_suite(), judge=PlantedJudge(), say=lambda line: None)
+    assert found is not None
+    assert list(read_study(out).models) == ["py:ppo_world:e_share"]
+    assert found["details"]["left_out"]["shorter"]["0"]["empty"] == len(silent) == 16
+    notes = render(ppo_tables(found), "md")
+    assert "left out: shorter" in notes
+    assert "16 of 16 empty" in notes
+    assert ppo_section(out).body.count("<svg") == 4
 
 
 def test_tables_and_section_show_every_training(study: Path):

@@ -7,16 +7,17 @@ import pytest
 import torch
 
 from ppo_world import PlantedRater, gold, tiny_policy, tiny_suite
+from prbench.data import Suite
 from prbench.errors import ConfigError, ModelError, RunError, TemplateError
 from prbench.models import ModelCard
 from prbench.studies.ppo.checkpoint import claim
 from prbench.studies.ppo.history import HISTORY, Step, read_history
-from prbench.studies.ppo.loop import Training
+from prbench.studies.ppo.loop import Training, sample
 from prbench.studies.ppo.options import PPOOptions
 from prbench.studies.ppo.rewards import TextReward
 from prbench.studies.ppo.speaker import Speaker, load_speaker
 from prbench.studies.ppo.training import make_policy
-from prbench.types import Context, Message, Prompt
+from prbench.types import Context, Message, Pair, Prompt
 
 OPTIONS = PPOOptions(
     steps=40,
@@ -57,17 +58,45 @@ def mean_gold(made: Training) -> float:
 
 
 def test_gold_reward_beats_noise(speaker: Speaker, tmp_path: Path):
-    """In a world with a known gold reward, PPO with it must beat PPO with noise, on questions it was not trained on."""
+    """In a world with a known gold reward, PPO with it must beat PPO with noise, on questions it was not trained on.
+
+    With other seeds gold ends at .23 to .43 and noise at .08 to .11, where the base model is (.09).
+    """
     made = {name: training(speaker, PlantedRater(name), tmp_path / name) for name in ("gold", "noise")}
     before = mean_gold(made["gold"])
     for one in made.values():
         one.run()
     after = {name: mean_gold(one) for name, one in made.items()}
-    assert after["gold"] > 2 * before
-    assert after["gold"] > 2 * after["noise"]
+    assert after["gold"] > 1.5 * before
+    assert after["gold"] > 1.5 * after["noise"]
     history = read_history(tmp_path / "gold" / HISTORY)
     assert [step.step for step in history] == list(range(1, 41))
     assert history[-1].kl > history[0].kl == pytest.approx(0, abs=1e-3)
+
+
+def test_the_reference_is_the_policy_with_its_adapters_off(speaker: Speaker):
+    """At any temperature: before the first step nothing has left the base model, and nothing is charged for it."""
+    options = OPTIONS.model_copy(update={"temperature": 0.5, "rollouts": 4})
+    pairs = [pair for pair in tiny_suite() if pair.tags["split"] == "train"][:2]
+    policy, draws = make_policy(speaker.weights, options), torch.Generator().manual_seed(0)
+    fresh = sample(policy, pairs, speaker.speech, options, draws)
+    torch.testing.assert_close(fresh.base, fresh.logprobs, atol=1e-4, rtol=1e-4)
+    with torch.no_grad():
+        for adapter in policy.adapters.values():
+            adapter.add_(0.05)
+    trained = sample(policy, pairs, speaker.speech, options, draws)
+    assert (trained.base - trained.logprobs)[trained.mask].abs().max() > 0.01
+
+
+def test_a_high_price_keeps_the_policy_near_the_base_model(speaker: Speaker, tmp_path: Path):
+    far = {}
+    for weight in (0.0, 3.0):
+        options = OPTIONS.model_copy(update={"steps": 12, "kl_weight": weight, "temperature": 0.8})
+        steps: list[Step] = []
+        training(speaker, PlantedRater(), tmp_path / str(weight), options).run(steps.append)
+        far[weight] = sum(step.kl for step in steps[-4:]) / 4
+    assert far[0.0] > 1
+    assert far[3.0] < far[0.0] / 3
 
 
 def test_d4_ppo_drops_what_has_no_reward(speaker: Speaker, tmp_path: Path):
@@ -87,7 +116,7 @@ def test_d4_without_any_reward_nothing_is_learned_and_the_training_ends(speaker:
     made = training(speaker, PlantedRater(failing=["failed"]), tmp_path / "none")
     before = {name: value.clone() for name, value in made.policy.state_dict().items()}
     step = made.step()
-    assert (step.reward, step.dropped, step.epochs) == (None, 32, 0)
+    assert (step.reward, step.dropped, step.epochs, step.entropy) == (None, 32, 0, None)
     assert all(torch.equal(value, before[name]) for name, value in made.policy.state_dict().items())
     with pytest.raises(ModelError, match="no usable reward in 5 steps"):
         made.run()
@@ -166,6 +195,67 @@ def test_d14_the_reward_model_sees_what_the_benchmark_shows_it():
     TextReward(suite, rater, context)([Asked(pair, pair.chosen), Asked(pair, pair.rejected)])
     shown = ContextBuilder(suite, rater, seed=0).show(pair, context)
     assert tuple(rater.seen) == shown.view.answers()
+
+
+def test_d14_every_seed_of_a_training_shows_the_stranger_of_the_benchmark(speaker: Speaker, tmp_path: Path):
+    from prbench.studies.best_of_n.contenders import Contender
+    from prbench.studies.best_of_n.settings import Ranked
+    from prbench.studies.ppo.held_out import divide
+    from prbench.studies.ppo.rewards import Asked
+    from prbench.studies.ppo.settings import PPOSettings
+    from prbench.studies.ppo.training import Work, train_policy
+
+    suite, rater, context = tiny_suite(), PlantedRater(), Context.parse("other")
+    options = OPTIONS.model_copy(update={"steps": 1, "epochs": 1, "rollouts": 2, "new_tokens": 4, "seed": 1})
+    settings = PPOSettings(policy="lm:tiny", items=4, answers=1, options=options)
+    work = Work(settings, speaker, divide(suite, settings), suite, tmp_path)
+    contender = Contender("gold", Ranked(address=rater.card.address), rater.card, context, False)
+    paying: list[TextReward] = []
+    train_policy(work, contender, rater, lambda step, reward: paying.append(reward))
+    shown = {}
+    for pair in work.division.train:
+        paying[0]([Asked(pair, "e")])
+        shown[pair.id] = rater.seen[-1].posts
+    told, otherwise = ({pair.id: stranger(suite, rater, pair, seed) for pair in work.division.train} for seed in (0, 1))
+    assert shown == told != otherwise
+
+
+def stranger(suite: Suite, rater: PlantedRater, pair: Pair, seed: int) -> Any:
+    """The posts that the benchmark shows under `other`."""
+    from prbench.contexts import ContextBuilder
+
+    return ContextBuilder(suite, rater, seed=seed).show_answers(pair, Context.parse("other"), ["e"]).views[0].posts
+
+
+def test_what_a_policy_draws_does_not_depend_on_how_long_its_earlier_answers_were():
+    """All policies answer held-out questions with the same draws, not only the first eight."""
+    from prbench.studies.ppo.loop import Speech
+    from prbench.studies.ppo.training import writer
+    from prbench.studies.ppo.trunk import Written
+
+    class Drawing:
+        """Draws as often as its longest question has words, and says the last draw."""
+
+        def read_prompts(self, prompts: Any, rollouts: int) -> Any:
+            return prompts, rollouts
+
+        def write(self, prefix: Any, limit: int, ends: Any, draws: Any, *, adapted: bool) -> Written:
+            prompts, rollouts = prefix
+            for _ in range(max(map(len, prompts))):
+                tokens = torch.randint(10**6, (len(prompts) * rollouts, 1), generator=draws)
+            return Written(tokens, tokens, tokens, tokens)
+
+    speech = Speech(lambda pair: [0] * len(pair.question.split()), str, (-1,))
+    write = writer(Drawing(), speech, OPTIONS)  # type: ignore[arg-type]
+    last = Pair(id="z", user="ann", question="Tea?", chosen="Green.", rejected="Black.")
+    short, long = (
+        [last.model_copy(update={"id": f"{number}", "question": question}) for number in range(8)]
+        for question in ("Tea?", "Tea or coffee or water?")
+    )
+    after_short, after_long = write([*short, last], 2, 0), write([*long, last], 2, 0)
+    assert after_short[:16] != after_long[:16]
+    assert after_short[16:] == after_long[16:]
+    assert after_short[16:] != after_short[:2]
 
 
 def test_d2_a_reward_that_does_not_see_the_answer_is_refused():

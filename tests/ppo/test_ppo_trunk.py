@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from prbench.errors import ModelError
+from prbench.studies.ppo import trunk
 from prbench.studies.ppo.loop import chosen
 from prbench.studies.ppo.trunk import Policy
 from tiny_models import save_causal_model
@@ -115,6 +116,52 @@ def test_another_architecture_is_refused():
     other = GPT2LMHeadModel(GPT2Config(n_layer=1, n_head=2, n_embd=8, vocab_size=20, n_positions=16))
     with pytest.raises(ModelError, match="gpt2"):
         Policy(other)
+
+
+def small(kind: str, **changed: Any) -> Any:
+    """A model of some architecture, a few layers deep."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    shape = {"num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2, "initializer_range": 0.2}
+    sizes = {"vocab_size": 300, "hidden_size": 32, "intermediate_size": 64, "max_position_embeddings": 512}
+    torch.manual_seed(1)
+    config = AutoConfig.for_model(kind, **shape, **sizes, pad_token_id=0, **changed)
+    return AutoModelForCausalLM.from_config(config).eval().requires_grad_(False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "changed"),
+    [
+        ("mistral", {"sliding_window": 16}),
+        ("qwen2", {"use_sliding_window": True, "sliding_window": 16, "max_window_layers": 1}),
+    ],
+)
+def test_a_sliding_window_is_refused(kind: str, changed: dict[str, Any]):
+    with pytest.raises(ModelError, match="looks back 16 tokens"):
+        Policy(small(kind, **changed))
+
+
+@pytest.mark.parametrize(
+    ("kind", "changed"),
+    [
+        ("llama", {}),
+        ("llama", {"attention_bias": True, "head_dim": 16}),
+        ("mistral", {"sliding_window": None}),
+        ("qwen2", {}),
+        ("qwen2", {"use_sliding_window": True, "sliding_window": 16, "max_window_layers": 4}),
+    ],
+)
+def test_models_of_llamas_shape_are_taken(kind: str, changed: dict[str, Any]):
+    Policy(small(kind, **changed), temperature=0.5)
+
+
+def test_what_would_be_computed_wrongly_is_refused(monkeypatch: pytest.MonkeyPatch):
+    """SmolLM3 has layers without positions: by its name it is refused at once, and by its logits if by nothing else."""
+    with pytest.raises(ModelError, match="not 'smollm3'"):
+        Policy(small("smollm3"))
+    monkeypatch.setattr(trunk, "_KINDS", ("smollm3",))
+    with pytest.raises(ModelError, match=r"does not compute what this 'smollm3' computes: its logits are \d+\.\d% off"):
+        Policy(small("smollm3"))
 
 
 def test_real_smollm2_equals_transformers():

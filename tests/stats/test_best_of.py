@@ -112,6 +112,33 @@ def test_over_optimisation_shows_proxy_up_and_true_down():
     assert over_optimisation(items, [8], np.random.default_rng(0)) is None
 
 
+def test_intervals_end_where_true_scores_end():
+    items = [Candidates(user, user, [1, 2], true) for user, true in zip("abc", ([2, 2], [2, 2], [0, 1.5]), strict=True)]
+    rng = np.random.default_rng(0)
+    (free,) = best_of_curve(items, [2], rng)
+    (held,) = best_of_curve(items, [2], rng, bounds=(0.0, 2.0))
+    for name in ("true", "random", "oracle"):
+        assert getattr(free, name).high > 2
+        assert getattr(held, name).high == 2
+        assert getattr(held, name).value == getattr(free, name).value
+    assert held.regret.low == 0
+    assert held.proxy == free.proxy
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rounding_is_no_over_optimisation(seed: int):
+    """Where both halves of a couple choose the same, every k is worth the same; sums of floats say so only nearly."""
+    rng = np.random.default_rng(seed)
+    items = []
+    for couple in range(4):
+        proxy, true = rng.normal(size=8), 2 * rng.random(8)
+        items += [Candidates(f"c{couple}", f"q{couple}", proxy, half) for half in (true, 2 - true)]
+    found = over_optimisation(items, range(1, 9), np.random.default_rng(0), resamples=200)
+    assert found is not None
+    assert (found.peak_k, found.last_k) == (1, 8)
+    assert (found.drop.value, found.drop.low, found.drop.high) == (0.0, 0.0, 0.0)
+
+
 def test_user_gains_are_per_user_worst_first():
     items = [
         Candidates("ann", "tea", [1, 2], [0, 1]),

@@ -17,13 +17,14 @@ from prbench.models import load_generator
 from prbench.stats.best_of import expected_best_of
 from prbench.studies import read_study
 from prbench.studies.best_of_n import Ranked, best_of_n, best_of_n_tables, make_settings, parse_model, read_curves
-from prbench.studies.best_of_n.candidates import item_slots, read_candidates, whole_sentences
+from prbench.studies.best_of_n.candidates import item_slots, read_candidates, suite_candidates, whole_sentences
 from prbench.studies.best_of_n.grades import examine_judge
 from prbench.studies.best_of_n.items import select_items, split_pairs, study_items
-from prbench.studies.best_of_n.outcome import Entered, World, model_curve
+from prbench.studies.best_of_n.outcome import Entered, World, common_lines, model_curve
 from prbench.studies.best_of_n.scores import read_scores
 from prbench.studies.policy import STYLES
 from prbench.studies.sections import study_page
+from prbench.types import Pair
 from study_world import HashJudge, Scribe, world
 
 MODELS = ["longer", "random", "py:small_suite:follows_posts", "noised-oracle:0", "noised-oracle:0.7"]
@@ -137,6 +138,17 @@ def test_no_choice_that_ignores_the_user_gains_anything_where_grades_mirror(data
     curve = model_curve(place, Entered("blind", "blind", "none", False, scores, {}))
     for point in curve["points"]:
         assert point["gain"]["value"] is None or abs(point["gain"]["value"]) < 1e-9
+
+
+def test_intervals_of_true_scores_end_at_2():
+    items = study_items(split_pairs(world(2, 2), "test"))
+    keys = ["a", "b"]
+    grades = {(item.id, key): 0.5 if item.unit == "c0" else 2.0 for item in items for key in keys}
+    place = World(items, {item.id: keys for item in items}, grades, 2, 2, resamples=100)
+    curve = model_curve(place, Entered("x", "x", "none", False, dict.fromkeys(grades, 1.0), {}))
+    ends = [(point[line]["low"], point[line]["high"]) for point in curve["points"] for line in ("true", "oracle")]
+    ends += [(line["low"], line["high"]) for line in common_lines(place)["random"]]
+    assert ends == [(0.0, 2.0)] * 6  # two couples bound nothing
 
 
 def test_d8_every_k_has_its_own_value_and_there_is_none_beyond_n(finished):
@@ -416,6 +428,18 @@ def test_a_limit_keeps_couples_whole_and_lies_within_a_larger_one():
     assert small < large
     halves = {f"{item.unit} {item.question}" for item in select_items(pairs, limit=13, seed=3).items}
     assert len(halves) == 6
+
+
+def test_fewer_of_the_suites_own_answers_are_drawn_by_seed():
+    pairs = [
+        Pair(id=str(number), user="ann", question="Tea?", chosen=f"{number:02} yes", rejected=f"{number:02} no")
+        for number in range(12)
+    ]
+    drawn = {seed: [one.text for one in suite_candidates(pairs, seed)["Tea?"]] for seed in range(3)}
+    assert drawn[0] == [one.text for one in suite_candidates(pairs[::-1], 0)["Tea?"]]
+    assert all(sorted(texts) == sorted(drawn[0]) for texts in drawn.values())
+    assert len({tuple(texts[:8]) for texts in drawn.values()}) == 3
+    assert all(texts[:8] != sorted(texts)[:8] for texts in drawn.values())
 
 
 def test_the_suites_own_answers_are_a_check_that_correlate_refuses(tmp_path):

@@ -55,6 +55,18 @@ def test_every_curve_stands_beside_the_table_of_its_numbers(study):
     assert "over-optimised" in body
 
 
+def test_rounding_in_a_file_is_neither_over_optimisation_nor_gain(study, tmp_path):
+    curves = json.loads((study / "curves.json").read_text())
+    for model in curves["models"].values():
+        model["over_optimisation"]["drop"] = {"value": 5.6e-17, "low": 5.6e-17, "high": 5.6e-17, "n": 8}
+        model["users"] = {user: {"gain": 5.6e-17, "items": 1} for user in model["users"]}
+    (tmp_path / "curves.json").write_text(json.dumps(curves))
+    body = str(best_of_n_section(tmp_path).body)
+    assert body.count("not shown") == len(curves["models"])
+    assert "yes" not in body
+    assert f"0 of {len(model['users'])}" in body
+
+
 def test_several_studies_on_one_page_have_anchors_of_their_own(study):
     page = study_page([study, study])
     assert 'id="best-of-n"' in page

@@ -18,7 +18,10 @@ from numpy.typing import ArrayLike
 from prbench.stats.arrays import Floats, as_floats
 from prbench.stats.clusters import Clusters
 from prbench.stats.estimate import Estimate
-from prbench.stats.intervals import RESAMPLES, difference_interval, mean_interval
+from prbench.stats.intervals import RESAMPLES, Range, difference_interval, mean_interval
+
+_DIGITS = 9
+"""Of a mean; what differs less differs by rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +129,7 @@ def best_of_curve(
     *,
     resamples: int = RESAMPLES,
     level: float = 0.95,
+    bounds: Range | None = None,
 ) -> tuple[BestOf, ...]:
     """Best-of-k over many items, with random and oracle lines, regret and gain, all with clustered intervals.
 
@@ -135,6 +139,7 @@ def best_of_curve(
         rng: Where resampling takes its draws from.
         resamples: Number of bootstrap resamples.
         level: Confidence level.
+        bounds: The values a true score can have, to clip the intervals to.
 
     Example:
         >>> items = [Candidates(user, "tea", [1, 2, 3], [0, 1, 2]) for user in "abc"]
@@ -143,13 +148,14 @@ def best_of_curve(
         [(1, 1.0, 1.0, 0), (3, 2.0, 1.0, 0), (4, None, None, 3)]
     """
     scored = [item.valid() for item in items]
+    clip = _line_bounds(bounds)
     points = []
     for k in ks:
         kept = [index for index, (proxy, _) in enumerate(scored) if len(proxy) >= k]
         lines = _lines([scored[index] for index in kept], k)
         clusters = Clusters.of([items[index].user for index in kept], [items[index].question for index in kept])
         estimates = {
-            name: mean_interval(values, clusters, rng, resamples=resamples, level=level)
+            name: mean_interval(values, clusters, rng, resamples=resamples, level=level, bounds=clip.get(name))
             for name, values in lines.items()
         }
         points.append(BestOf(k=k, dropped=len(items) - len(kept), **estimates))
@@ -195,10 +201,10 @@ def over_optimisation(
     last = reached[-1]
     kept = [index for index, (proxy, _) in enumerate(scored) if len(proxy) >= last]
     curve = {k: _lines([scored[index] for index in kept], k)["true"] for k in reached}
-    peak = max(reached, key=lambda k: (float(curve[k].mean()), -k))
+    peak = max(reached, key=lambda k: (round(float(curve[k].mean()), _DIGITS), -k))
     clusters = Clusters.of([items[index].user for index in kept], [items[index].question for index in kept])
     drop = difference_interval(curve[peak], curve[last], clusters, rng, resamples=resamples, level=level, bounds=None)
-    return OverOptimisation(peak, last, drop)
+    return OverOptimisation(peak, last, _without_dust(drop))
 
 
 def best_of_divergence(k: int) -> float:
@@ -228,6 +234,14 @@ def _lines(scored: Sequence[tuple[Floats, Floats]], k: int) -> dict[str, Floats]
     }
 
 
+def _line_bounds(bounds: Range | None) -> dict[str, Range]:
+    """What each line can be where true scores have bounds; the proxy has its own scale."""
+    if bounds is None:
+        return {}
+    width = bounds[1] - bounds[0]
+    return {"true": bounds, "random": bounds, "oracle": bounds, "regret": (0.0, width), "gain": (-width, width)}
+
+
 @lru_cache(maxsize=256)
 def _rank_probabilities(n: int, k: int) -> Floats:
     """C(i − 1, k − 1) / C(n, k) for i = 1 … n, without ever forming a binomial coefficient.
@@ -249,6 +263,15 @@ def _averaged_over_ties(values: Floats, ordered: Floats) -> Floats:
     group = np.cumsum(starts) - 1
     averaged: Floats = (np.bincount(group, weights=values) / np.bincount(group))[group]
     return averaged
+
+
+def _without_dust(found: Estimate) -> Estimate:
+    """What adding up floats leaves is 0: no drop, and no sign."""
+
+    def tidy(value: float | None) -> float | None:
+        return 0.0 if value is not None and abs(value) < 10.0**-_DIGITS else value
+
+    return Estimate(tidy(found.value), tidy(found.low), tidy(found.high), found.n)
 
 
 def _check_k(k: int, n: int) -> None:

@@ -181,18 +181,20 @@ def whole_sentences(text: str) -> str:
     return text[: ends[-1]].strip() if ends else ""
 
 
-def suite_candidates(pairs: Sequence[Pair]) -> dict[str, list[Candidate]]:
-    """The suite's own answers to each question: sound ones, known to differ in what people differ about."""
+def suite_candidates(pairs: Sequence[Pair], seed: int = 0) -> dict[str, list[Candidate]]:
+    """The suite's own answers to each question, in an order drawn by the seed: its first N are a fair sample.
+
+    They are sound ones, known to differ in what people differ about.
+    """
     texts: dict[str, dict[str, None]] = defaultdict(dict)
     for pair in pairs:
-        for text in sorted((pair.chosen, pair.rejected)):
-            texts[pair.question][text] = None
+        texts[pair.question].update({pair.chosen: None, pair.rejected: None})
     return {
         question: [
             Candidate(
                 key=digest(["suite", question, text])[:16], question=hash_text(question)[:16], style="suite", text=text
             )
-            for text in sorted(found)
+            for text in sorted(found, key=lambda text: digest([seed, question, text]))
         ]
         for question, found in texts.items()
     }

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from prbench.judge import HIGHEST
 from prbench.stats import Clusters, ratio_interval
 from prbench.stats.best_of import (
     BestOf,
@@ -38,6 +39,7 @@ class Entered(NamedTuple):
     """By item and candidate; None where there is no score."""
     reasons: Mapping[str, int]
     """Why there is none, and how often."""
+    revision: str = ""
 
 
 @dataclass(frozen=True)
@@ -73,9 +75,7 @@ class World:
 
 def common_lines(world: World) -> Json:
     """What can be said without any reward model: the random and the oracle line over k."""
-    points = best_of_curve(
-        world.choices(world.grades), range(1, world.n + 1), world.rng("lines"), resamples=world.resamples
-    )
+    points = _points(world, world.choices(world.grades), "lines")
     return {
         "random": [point.random.to_json() for point in points],
         "oracle": [point.oracle.to_json() for point in points],
@@ -87,7 +87,7 @@ def model_curve(world: World, entered: Entered) -> Json:
     """Everything about one reward model."""
     choices = world.choices(entered.scores)
     ks = range(1, world.n + 1)
-    points = best_of_curve(choices, ks, world.rng(entered.name, "curve"), resamples=world.resamples)
+    points = _points(world, choices, entered.name, "curve")
     over = over_optimisation(choices, ks, world.rng(entered.name, "over"), resamples=world.resamples)
     gains = user_gains(world.choices(entered.scores, by_user=True), world.k)
     return {
@@ -123,6 +123,8 @@ def model_outcome(world: World, entered: Entered, curve: Json) -> Json | None:
     outcome: Json = {"address": entered.address, "score": score, "items": items}
     if entered.context:
         outcome["context"] = entered.context
+    if entered.revision:
+        outcome["revision"] = entered.revision
     if entered.apart:
         outcome["apart"] = True
     outcome["details"] = {
@@ -133,6 +135,11 @@ def model_outcome(world: World, entered: Entered, curve: Json) -> Json | None:
         "invalid": curve["invalid"],
     }
     return outcome
+
+
+def _points(world: World, choices: Sequence[Candidates], *names: str) -> tuple[BestOf, ...]:
+    ks, rng = range(1, world.n + 1), world.rng(*names)
+    return best_of_curve(choices, ks, rng, resamples=world.resamples, bounds=(0.0, HIGHEST))
 
 
 def _point(point: BestOf) -> Json:

@@ -137,7 +137,7 @@ def _candidates(
 ) -> dict[str, list[Candidate]]:
     """The candidates of every item, drawn where they are missing."""
     if settings.candidates == "suite":
-        own = drawing.suite_candidates(pairs)
+        own = drawing.suite_candidates(pairs, settings.seed)
         return {item.id: own[item.pair.question][: settings.n] for item in items}
     policy = policy or load_generator(settings.policy, settings.policy_options)
     places = {item.id: drawing.item_slots(item, settings, policy.card) for item in items}
@@ -178,6 +178,7 @@ def _scores(
         contender.apart,
         {place: score.score for place, score in found.items()},
         dict(missing),
+        contender.card.revision,
     )
 
 

@@ -17,6 +17,7 @@ from prbench.studies.best_of_n.tables import best_of_n_tables, ordered, ranged
 Json = Mapping[str, Any]
 
 _DUST = 1e-9
+"""What adding up floats leaves is no change."""
 
 
 def best_of_n_section(folder: Path, *, number: int = 0) -> Section:
@@ -78,7 +79,7 @@ def _users(found: Json) -> Markup:
             name,
             f"{sum(listed) / len(listed):+.3f}",
             f"{min(listed):+.3f}",
-            f"{sum(gain > 0 for gain in listed)} of {len(listed)}",
+            f"{sum(gain > _DUST for gain in listed)} of {len(listed)}",
         ]
         for name, listed in gains.items()
         if listed
@@ -101,7 +102,7 @@ def _over(found: Json) -> Markup:
         lines = [Line("its own score", proxy, "dashed"), Line("true score", true)]
         what = "Rise of both scores since k = 1"
         drawings.append(line_chart(name, lines, across="k, best of", what=what, logarithmic=True, bounds=(-1.0, 1.0)))
-        clear = over["drop"]["low"] is not None and over["drop"]["low"] > 0
+        clear = over["drop"]["low"] is not None and over["drop"]["low"] > _DUST
         told = "yes" if clear else "not shown"
         rows.append([name, str(over["peak_k"]), ranged(over["drop"]), told])
     columns = ["model", "peak at k", "drop from there to N [95 %]", "over-optimised"]
@@ -119,7 +120,7 @@ def _risen(ks: Sequence[int], metrics: Sequence[Json]) -> list[LinePoint]:
         return []
     start = known[0][1]
     largest = max(abs(value - start) for _, value in known)
-    largest = largest if largest > _DUST else float("inf")  # what adding up floats leaves is no change
+    largest = largest if largest > _DUST else float("inf")
     return [LinePoint(k, (value - start) / largest) for k, value in known]
 
 

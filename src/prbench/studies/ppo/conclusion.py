@@ -7,7 +7,7 @@ paired on the same items.
 import math
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,11 +21,13 @@ from prbench.models import ModelCard
 from prbench.run.store import RunFolder
 from prbench.stats import Clusters, Estimate, mean_interval
 from prbench.studies.best_of_n.candidates import Candidate, read_candidates
+from prbench.studies.best_of_n.contenders import Contender
 from prbench.studies.best_of_n.grades import Exam, Graded
 from prbench.studies.best_of_n.items import Item
 from prbench.studies.best_of_n.scores import Place
 from prbench.studies.ppo.held_out import ANSWERS, answer_keys
 from prbench.studies.ppo.history import HISTORY, Step, read_history
+from prbench.studies.ppo.rewards import Key, reward_key
 from prbench.studies.ppo.settings import PPOSettings
 from prbench.studies.study import FILE as STUDY
 from prbench.studies.study import Study
@@ -70,6 +72,32 @@ def read_trained(out: Path, items: Sequence[Item], settings: PPOSettings) -> lis
     return sorted(found, key=lambda one: (one.name, one.seed))
 
 
+def refuse_mixed(out: Path, coming: Iterable[Contender] = ()) -> None:
+    """Refuse one name for two reward models: policies trained with two revisions have no mean in common (D13).
+
+    Args:
+        out: Folder of the study.
+        coming: Who is to be trained with next; it, too, must be who went by its name before.
+    """
+    known: dict[str, tuple[Key, str]] = {}
+    for file in sorted((out / TRAININGS).glob(f"*/{TRAINING}")):
+        record = RunFolder(file.parent).read_json(TRAINING)
+        card = ModelCard.model_validate(record["card"])
+        _refuse_other(known, record["name"], reward_key(card, record["context"]), f"in {str(file.parent)!r}")
+    for contender in coming:
+        _refuse_other(known, contender.name, reward_key(contender.card, str(contender.context)), "now")
+
+
+def _refuse_other(known: dict[str, tuple[Key, str]], name: str, who: Key, where: str) -> None:
+    before, place = known.setdefault(name, (who, where))
+    if differing := [key for key, value in who.items() if before[key] != value]:
+        key = differing[0]
+        raise RunError(
+            f"{name!r} stands for two reward models: its {key} is {before[key]!r} {place}, and {who[key]!r} {where}",
+            hint="remove the training that is out of date, or give the other a study of its own with -o",
+        )
+
+
 def conclude(
     folder: RunFolder,
     settings: PPOSettings,
@@ -89,6 +117,7 @@ def conclude(
     for one in trained:
         by_name[one.name].append(one)
     labels = {item.id: item for item in items}
+    outcomes = {name: _outcome(runs, start, grades, labels) for name, runs in by_name.items()}
     study: Json = {
         "kind": "ppo",
         "suite": everything.record.name,
@@ -97,13 +126,16 @@ def conclude(
         f"{settings.options.algorithm.upper()}, on held-out users and questions",
         "judge": exam.judge.model_dump(mode="json"),
         "items": {item.id: {"unit": item.unit, "question": item.question} for item in items},
-        "models": {name: _outcome(runs, start, grades, labels) for name, runs in by_name.items()},
+        "models": {name: outcome for name, outcome in outcomes.items() if outcome is not None},
         "details": {
             "prbench": __version__,
             "settings": settings.model_dump(mode="json"),
             "fingerprint": everything.record.fingerprint,
             "ungraded": dict(sorted(ungraded.items())),
             "taught_alike": dict(alike),
+            "left_out": {
+                name: _seeds(by_name[name], grades) for name, outcome in sorted(outcomes.items()) if outcome is None
+            },
             "untrained": {"score": _mean(start, labels, "untrained").to_json(), "items": start},
         },
     }
@@ -127,16 +159,22 @@ def _outcome(
     start: Mapping[str, float],
     grades: Mapping[Place, float | None],
     labels: Mapping[str, Item],
-) -> Json:
-    """The entry of one reward model: its seeds, averaged item by item."""
+) -> Json | None:
+    """The entry of one reward model: its seeds, averaged item by item; None where they have no graded item in common.
+
+    A seed whose policy fell silent takes its reward model with it: the mean of the others would flatter it.
+    """
     first = runs[0]
     seeds = {one.seed: item_scores(one.answers, grades) for one in runs}
     common = sorted(set.intersection(*(set(scores) for scores in seeds.values())))
+    if not common:
+        return None
     scores = {item: math.fsum(found[item] for found in seeds.values()) / len(seeds) for item in common}
     gains = {item: scores[item] - start[item] for item in common if item in start}
     outcome: Json = {
         "address": first.address,
         "context": first.context,
+        "revision": first.card.revision,
         "score": _mean(scores, labels, first.name).to_json(),
         "items": scores,
     }
@@ -144,9 +182,13 @@ def _outcome(
         outcome["apart"] = True
     outcome["details"] = {
         "gain": _mean(gains, labels, f"{first.name} gain", least=-HIGHEST).to_json(),
-        "seeds": {str(one.seed): _seed(one, seeds[one.seed]) for one in runs},
+        "seeds": _seeds(runs, grades),
     }
     return outcome
+
+
+def _seeds(runs: Sequence[Trained], grades: Mapping[Place, float | None]) -> Json:
+    return {str(one.seed): _seed(one, item_scores(one.answers, grades)) for one in runs}
 
 
 def _seed(one: Trained, scores: Mapping[str, float]) -> Json:
@@ -160,6 +202,7 @@ def _seed(one: Trained, scores: Mapping[str, float]) -> Json:
         "kl": last.kl,
         "dropped": sum(step.dropped for step in one.history),
         "seconds": sum(step.seconds for step in one.history),
+        "answers": len(answers),
         "empty": sum(answer.status != "ok" for answer in answers),
         "words": float(np.mean([len(answer.text.split()) for answer in answers])),
         "folder": one.folder.name,

@@ -6,6 +6,7 @@ either (D4). It is imported when it is asked for, and trains a copy: other users
 
 import copy
 import random
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from prbench.errors import MissingExtraError
 from prbench.run.store import Appender
 from prbench.studies.policy import policy_prompt
 from prbench.studies.ppo.history import HISTORY, Step, cut_history
+from prbench.studies.ppo.loop import Drought, centred_rewards
 from prbench.studies.ppo.options import PPOOptions
 from prbench.studies.ppo.rewards import Asked, TextReward, readable
 from prbench.types import Pair
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from prbench.studies.ppo.training import Work
 
 ADAPTER = "adapter"
+_WRITTEN_LAST = "trainer_state.json"
+"""Of a checkpoint of transformers' trainer."""
 _LINEARS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 
 
@@ -56,11 +60,11 @@ def train_grpo(
             peft_config=_adapter(base, options),
             callbacks=[_listener(paid, folder, heard)],
         )
-        done = any(checkpoints.glob("checkpoint-*"))
-        cut_history(folder / HISTORY, _steps_done(checkpoints) // options.epochs)
+        done = _steps_done(checkpoints)
+        cut_history(folder / HISTORY, done // options.epochs)
         trainer.train(resume_from_checkpoint=True if done else None)
         trained = trainer.model
-        trained.save_pretrained(str(place))
+        _save_whole(trained, place)
     merged = trained.merge_and_unload().eval().requires_grad_(False)
     return writer(make_policy(merged, options), speech, options, adapted=False)
 
@@ -77,15 +81,16 @@ def chosen_pairs(pairs: Sequence[Pair], options: PPOOptions) -> list[Pair]:
 
 
 class _Paid:
-    """A reward function as TRL calls it."""
+    """A reward function as TRL calls it: once in a step."""
 
     __name__ = "reward"
 
     def __init__(self, pairs: Sequence[Pair], reward: TextReward, ends: Sequence[int], options: PPOOptions) -> None:
         self._pairs = {pair.id: pair for pair in pairs}
         self._reward, self._ends, self._options = reward, set(ends), options
+        self._drought = Drought()
         self.dropped = 0
-        """Completions without a reward in the last call."""
+        """Completions of the last step that were not learned from."""
 
     def __call__(
         self, completions: Sequence[Any], completion_ids: Sequence[Sequence[int]], pair: Sequence[str], **columns: Any
@@ -95,7 +100,9 @@ class _Paid:
             for turns, ids, name in zip(completions, completion_ids, pair, strict=True)
         ]
         rewards = self._reward(asked)
-        self.dropped = sum(reward is None for reward in rewards)
+        _, valid, _ = centred_rewards(rewards, self._options.rollouts)
+        self.dropped = int((~valid).sum())
+        self._drought.see(valid)
         return rewards
 
     def _cut(self, ids: Sequence[int]) -> bool:
@@ -189,7 +196,7 @@ def _step(logs: Mapping[str, float], number: int, dropped: int) -> Step:
         step=number,
         reward=None if reward is None or reward != reward else reward,
         kl=logs.get("kl", 0.0) * length,
-        entropy=logs.get("entropy", 0.0),
+        entropy=logs.get("entropy"),
         length=length,
         ended=1 - logs.get("completions/clipped_ratio", 0.0),
         dropped=dropped,
@@ -198,4 +205,19 @@ def _step(logs: Mapping[str, float], number: int, dropped: int) -> Step:
 
 
 def _steps_done(checkpoints: Path) -> int:
-    return max((int(path.name.rpartition("-")[2]) for path in checkpoints.glob("checkpoint-*")), default=0)
+    """TRL's steps up to its last whole checkpoint; what was being written when it was killed is cleared away."""
+    done = 0
+    for path in list(checkpoints.glob("checkpoint-*")):
+        if (path / _WRITTEN_LAST).is_file():
+            done = max(done, int(path.name.rpartition("-")[2]))
+        else:
+            shutil.rmtree(path)
+    return done
+
+
+def _save_whole(trained: Any, place: Path) -> None:
+    """An adapter that is there is whole: it gets its name when it is finished."""
+    unfinished = place.with_name(f"unfinished-{place.name}")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    trained.save_pretrained(str(unfinished))
+    unfinished.rename(place)

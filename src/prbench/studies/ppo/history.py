@@ -16,7 +16,8 @@ class Step(Frozen):
     """Mean of the reward model's own scores; None where no answer got one."""
     kl: float
     """To the base model, of a whole answer."""
-    entropy: float
+    entropy: float | None
+    """Of the policy, per token; None where no pass was made."""
     length: float
     """Tokens of an answer."""
     ended: float

@@ -229,11 +229,11 @@ def answer_texts(tokens: Tensor, speech: Speech) -> list[tuple[str, bool]]:
 class Learned(NamedTuple):
     """What came of a step's epochs; the means are of the last pass."""
 
-    loss: float
-    value_loss: float
-    entropy: float
-    moved: float
-    epochs: int
+    loss: float = 0.0
+    value_loss: float = 0.0
+    entropy: float | None = None
+    moved: float = 0.0
+    epochs: int = 0
 
 
 def learn(
@@ -250,7 +250,7 @@ def learn(
     paid = token_rewards(rewards, kl, mask, options.kl_weight)
     advantages = gae(paid, rollout.values, mask, options.discount, options.trace)
     returns, advantages = advantages + rollout.values, whiten(advantages, mask)
-    told = Learned(0.0, 0.0, 0.0, 0.0, 0)
+    told = Learned()
     for epoch in range(options.epochs):
         seen = policy.read_upper(rollout.prefix, rollout.middle)
         odds = seen.logits.log_softmax(-1)
@@ -273,6 +273,22 @@ def learn(
 
 
 # ---------------------------------------------------------------------- the whole training
+
+
+class Drought:
+    """Counts steps in a row from which nothing could be learned, and ends the training when there are too many."""
+
+    def __init__(self) -> None:
+        self._steps = 0
+
+    def see(self, valid: Tensor) -> None:
+        """Take in which answers of a step have a usable reward."""
+        self._steps = 0 if bool(valid.any()) else self._steps + 1
+        if self._steps >= BARREN_STEPS:
+            raise ModelError(
+                f"the reward model gave no usable reward in {BARREN_STEPS} steps in a row",
+                hint="the reasons are counted above; try it with `prbench run` on a few pairs first",
+            )
 
 
 class Training:
@@ -307,7 +323,7 @@ class Training:
         ]
         self._optimizer = torch.optim.AdamW(groups, weight_decay=0.0)
         self._spread = Spread()
-        self._barren = 0
+        self._drought = Drought()
         self.done = 0
         """Steps made."""
         self._resume()
@@ -334,8 +350,8 @@ class Training:
         rewards = self._pay([Asked(pair, text) for pair, text in zip(repeated, rollout.texts, strict=True)])
         deviations, valid, freedom = centred_rewards(rewards, self.options.rollouts)
         self._spread = self._spread.seeing(deviations, freedom)
-        self._count_barren(bool(valid.any()))
-        told = Learned(0.0, 0.0, 0.0, 0.0, 0)
+        self._drought.see(valid)
+        told = Learned()
         if self._spread.value > 0 and bool(valid.any()):
             told = learn(self.policy, self._optimizer, rollout, deviations / self._spread.value, valid, self.options)
         self.done += 1
@@ -364,14 +380,6 @@ class Training:
             order = list(range(len(self._pairs)))
             random.Random(f"{self.options.seed} {turn}").shuffle(order)  # noqa: S311  (an order, no secret)
             yield self._pairs[order[index]]
-
-    def _count_barren(self, fruitful: bool) -> None:
-        self._barren = 0 if fruitful else self._barren + 1
-        if self._barren >= BARREN_STEPS:
-            raise ModelError(
-                f"the reward model gave no usable reward in {BARREN_STEPS} steps in a row",
-                hint="the reasons are counted above; try it with `prbench run` on a few pairs first",
-            )
 
     def _keep(self) -> None:
         keep(

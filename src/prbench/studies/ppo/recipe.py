@@ -20,7 +20,7 @@ from prbench.studies.best_of_n import grades as judging
 from prbench.studies.best_of_n.contenders import Contender, call_up, refuse_shared, taught_alike, taught_alike_notice
 from prbench.studies.best_of_n.grades import Exam, Judging, examine_judge
 from prbench.studies.best_of_n.settings import Ranked
-from prbench.studies.ppo.conclusion import Trained, conclude, read_trained
+from prbench.studies.ppo.conclusion import Trained, conclude, read_trained, refuse_mixed
 from prbench.studies.ppo.held_out import ITEMS, Division, divide
 from prbench.studies.ppo.settings import PPOSettings, keep_settings
 
@@ -56,6 +56,7 @@ def ppo_study(
     everything = suite if suite is not None else load_pairs(settings.suite)
     contenders = call_up(rewards)
     _refuse_noise(contenders)
+    refuse_mixed(out, contenders)
     if judge is None and settings.judge:
         split = settings.train_split
         training = everything.filter(lambda pair: pair.tags.get("split") == split, f"split {split}")
@@ -111,6 +112,7 @@ def _judge(
     from prbench.studies.ppo.speaker import load_speaker
     from prbench.studies.ppo.training import Work, answer_untrained
 
+    refuse_mixed(folder.path)  # others may have trained here meanwhile
     trained = read_trained(folder.path, division.items, settings)
     if not trained:
         raise ConfigError(f"there is no finished training below {str(folder.path)!r}", hint="name some with --reward")

@@ -11,12 +11,19 @@ from typing import NamedTuple
 
 from prbench.config import digest
 from prbench.contexts import ContextBuilder, Unfit
-from prbench.models import Rater
+from prbench.models import ModelCard, Rater
 from prbench.serve.lint import check_servable
 from prbench.studies.best_of_n.candidates import whole_sentences
 from prbench.types import AnswerView, Context, Pair
 
 EMPTY = "the answer is empty"
+Key = dict[str, str]
+
+
+def reward_key(card: ModelCard, context: str) -> Key:
+    """Who pays, and seeing what."""
+    asked = digest(dict(card.parameters))[:12]
+    return {"address": card.address, "revision": card.revision, "parameters": asked, "context": context}
 
 
 class Asked(NamedTuple):
@@ -32,8 +39,7 @@ class TextReward:
     Args:
         pairs: The suite, so that contexts such as `other` mean the same as in the benchmark.
         model: Who scores.
-        context: What of the user it is shown.
-        seed: Of the contexts.
+        context: What of the user it is shown; the same under every seed of a training.
 
     Example:
         >>> from prbench.models import load_model
@@ -45,19 +51,17 @@ class TextReward:
         {'the answer is empty': 1}
     """
 
-    def __init__(self, pairs: Sequence[Pair], model: object, context: Context, *, seed: int = 0) -> None:
+    def __init__(self, pairs: Sequence[Pair], model: object, context: Context) -> None:
         self.model: Rater = check_servable(model, context)  # type: ignore[arg-type]
         self.context = context
         self.dropped: Counter[str] = Counter()
         """Answers without a reward so far, by reason."""
-        self._builder = ContextBuilder(pairs, self.model, seed=seed)
+        self._builder = ContextBuilder(pairs, self.model)
 
     @property
-    def key(self) -> dict[str, str]:
-        """Who pays, and seeing what: what a checkpoint is bound to (D13)."""
-        card = self.model.card
-        asked = digest(dict(card.parameters))[:12]
-        return {"address": card.address, "revision": card.revision, "parameters": asked, "context": str(self.context)}
+    def key(self) -> Key:
+        """What a checkpoint is bound to (D13)."""
+        return reward_key(self.model.card, str(self.context))
 
     def __call__(self, asked: Sequence[Asked]) -> list[float | None]:
         """The reward of each answer; None where there is none."""

@@ -91,6 +91,9 @@ def _notes(found: Json) -> list[str]:
         notes.append(f"{ungraded:,} answers could not be graded and are in no score")
     if notice := taught_alike_notice(found["details"].get("taught_alike", {})):
         notes.append(notice)
+    for name, seeds in found["details"].get("left_out", {}).items():
+        empty, answers = (sum(seed[key] for seed in seeds.values()) for key in ("empty", "answers"))
+        notes.append(f"left out: {name}, no item with a graded answer in every seed ({empty:,} of {answers:,} empty)")
     if any(model.get("apart") for model in found["models"].values()):
         notes.append("* apart: shown, but in no ranking and no correlation")
     return notes

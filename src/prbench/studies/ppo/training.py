@@ -63,7 +63,7 @@ def train_policy(
 ) -> dict[str, list[Candidate]]:
     """Train with one reward model, or continue; then answer the held-out items."""
     assert contender.context is not None  # noqa: S101  (a noised oracle is refused before)
-    reward = TextReward(work.pairs, model, contender.context, seed=work.settings.options.seed)
+    reward = TextReward(work.pairs, model, contender.context)
     key, folder = training_key(work, reward), training_folder(work, contender)
     with alone(folder):
         claim(folder, key)
@@ -115,9 +115,10 @@ def writer(policy: Policy, speech: Speech, options: PPOOptions, *, adapted: bool
     """How a policy answers held-out questions: drawn at its own temperature, with draws that all policies share."""
 
     def write(pairs: Sequence[Pair], answers: int, seed: int) -> list[tuple[str, bool]]:
-        draws = torch.Generator().manual_seed(7_368_787 * (seed + 1))
         texts: list[tuple[str, bool]] = []
-        for part in _parts(pairs):
+        for number, part in enumerate(_parts(pairs)):
+            # How many draws a part takes depends on how long the policy's answers are.
+            draws = torch.Generator().manual_seed(7_368_787 * (seed + 1) + number)
             prefix = policy.read_prompts([speech.encode(pair) for pair in part], answers)
             written = policy.write(prefix, options.new_tokens, speech.ends, draws, adapted=adapted)
             texts += answer_texts(written.tokens, speech)
@@ -168,7 +169,8 @@ def step_line(step: Step, steps: int) -> str:
         'step 3/40 · reward 0.500 · KL 1.25 · entropy 2.00 · length 40 · dropped 0 · 9.1 s'
     """
     reward = "–" if step.reward is None else f"{step.reward:.3f}"
+    entropy = "–" if step.entropy is None else f"{step.entropy:.2f}"
     return (
-        f"step {step.step}/{steps} · reward {reward} · KL {step.kl:.2f} · entropy {step.entropy:.2f} · "
+        f"step {step.step}/{steps} · reward {reward} · KL {step.kl:.2f} · entropy {entropy} · "
         f"length {step.length:.0f} · dropped {step.dropped} · {step.seconds:.1f} s"
     )

@@ -28,8 +28,12 @@ MAPS = ("qkv", "out", "gate_up", "down")
 """The linear maps of a layer; those that read the same input are one, with one adapter."""
 SCALE = 2.0
 """α / rank of LoRA."""
-_KINDS = ("llama", "mistral", "qwen2", "smollm3")
-
+_ELSEWHERE = "name a policy of Llama's shape, for example lm:smollm2, or train this one with --engine verl"
+_KINDS = ("llama", "mistral", "qwen2")
+_TRIED = (*range(3, 99, 13), *range(5, 30, 8))
+"""Tokens on which the model as it is and as it is run here are compared."""
+_NEAR = 0.01
+"""How far their logits may be apart, as a share of the largest: rounding leaves a hundredth of that."""
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -161,6 +165,7 @@ class Policy(nn.Module):
         self.value = nn.Linear(config.hidden_size, 1)
         nn.init.zeros_(self.value.weight)
         nn.init.zeros_(self.value.bias)
+        self._refuse_other_results(model)
 
     def _fresh(self, rank: int, draws: torch.Generator) -> Iterator[tuple[str, nn.Parameter]]:
         """Adapters that change nothing yet: one factor is drawn, the other is zero."""
@@ -170,6 +175,22 @@ class Policy(nn.Module):
                 drawn = torch.randn(inputs, rank, generator=draws) / math.sqrt(inputs)
                 yield f"{number}/{name}/in", nn.Parameter(drawn)
                 yield f"{number}/{name}/out", nn.Parameter(torch.zeros(rank, outputs))
+
+    @without_gradient
+    def _refuse_other_results(self, model: Any) -> None:
+        """A config may ask for what is not computed here; so the model itself is asked, once."""
+        ids = [number % model.config.vocab_size for number in _TRIED]
+        half = len(ids) // 2
+        prefix = self.read_prompts([ids[:half]], 1)
+        found = self.read_upper(prefix, self.read_lower(prefix, torch.tensor([ids[half:]])), adapted=False).logits[0]
+        expected = model(torch.tensor([ids])).logits[0, half - 1 : -1]
+        apart = float((found * self.temperature - expected).abs().max() / expected.abs().max())
+        if not apart <= _NEAR:
+            raise ModelError(
+                f"the local engine does not compute what this {model.config.model_type!r} computes: its logits are "
+                f"{apart:.1%} off",
+                hint=_ELSEWHERE,
+            )
 
     # ------------------------------------------------------------------ reading
 
@@ -337,5 +358,12 @@ def _refuse_other_shapes(config: Any) -> None:
     if config.model_type not in _KINDS:
         raise ModelError(
             f"the local engine trains policies of Llama's shape ({', '.join(_KINDS)}), not {config.model_type!r}",
-            hint="name such a policy, for example lm:smollm2, or train this one with --engine verl",
+            hint=_ELSEWHERE,
+        )
+    window = getattr(config, "sliding_window", None)
+    sliding = "sliding_attention" in (getattr(config, "layer_types", None) or ["sliding_attention"])
+    if window is not None and sliding and window < config.max_position_embeddings:
+        raise ModelError(
+            f"the local engine has no sliding window, and this {config.model_type!r} looks back {window} tokens only",
+            hint=_ELSEWHERE,
         )
