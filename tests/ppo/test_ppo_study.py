@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from ppo_world import PlantedJudge, tiny_policy, tiny_suite
 from prbench.cli import app
 from prbench.errors import ConfigError, ModelError, RunError, StudyError
+from prbench.models import load_model
 from prbench.report import render
 from prbench.studies.best_of_n import parse_model
 from prbench.studies.ppo.options import PPOOptions
@@ -50,6 +51,7 @@ def test_study_json_is_a_study_of_every_reward_model(study: Path):
     assert sorted(found.models) == ["py:ppo_world:e_share", "shorter"]
     assert found.models["shorter"].context == "none"
     assert found.models["py:ppo_world:e_share"].context == "profile"
+    assert found.models["py:ppo_world:e_share"].revision == load_model("py:ppo_world:e_share").card.revision != ""
     for outcome in found.models.values():
         assert set(outcome.items) <= set(found.items)
         assert len(outcome.items) >= 7  # an item all of whose answers are empty has no score

@@ -13,7 +13,7 @@ from markupsafe import escape
 
 from prbench.data import Suite
 from prbench.errors import ConfigError, RunError, StudyError
-from prbench.models import load_generator
+from prbench.models import load_generator, load_model
 from prbench.stats.best_of import expected_best_of
 from prbench.studies import read_study
 from prbench.studies.best_of_n import Ranked, best_of_n, best_of_n_tables, make_settings, parse_model, read_curves
@@ -72,6 +72,8 @@ def test_the_study_can_be_read_by_correlate_and_its_scores_are_the_means_of_its_
     assert [name for name, model in study.models.items() if model.apart] == ["noised-oracle:0", "noised-oracle:0.7"]
     assert study.models["py:small_suite:follows_posts"].context == "profile"
     assert study.models["longer"].context == "none"
+    follows = "py:small_suite:follows_posts"
+    assert study.models[follows].revision == load_model(follows).card.revision != ""
     for name, model in study.models.items():
         assert model.score.value == pytest.approx(found["models"][name]["points"][4]["true"]["value"])
         assert set(model.items) == set(study.items)
