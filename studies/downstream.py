@@ -57,7 +57,8 @@ def prbench(*words: object, tables: str | None = None) -> None:
     )
     if tables:
         (ROOT / WORK).mkdir(parents=True, exist_ok=True)
-        (ROOT / WORK / f"{tables}.md").write_text(f"`{shlex.join(command)}`\n\n{told.stdout}", "utf-8")
+        kept = "\n".join(line for line in told.stdout.splitlines() if not line.startswith("written: "))
+        (ROOT / WORK / f"{tables}.md").write_text(f"`{shlex.join(command)}`\n\n{kept}", "utf-8")
 
 
 def best_of_n() -> None:
