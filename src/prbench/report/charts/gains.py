@@ -22,11 +22,13 @@ def gain_histogram(name: str, gains: Sequence[float], *, reach: float, what: str
         what: What is gained.
 
     Example:
+        >>> "mean +0.000" in gain_histogram("tea", [0.3, -0.1, -0.2], reach=1.0)
+        True
         >>> "2 of 3 users gain" in gain_histogram("tea", [0.4, -0.1, 0.2], reach=1.0)
         True
     """
     reach = reach if reach > 0 else 1.0
-    mean = sum(gains) / len(gains) if gains else 0.0
+    mean = round(sum(gains) / len(gains), 9) + 0.0 if gains else 0.0  # no “-0.000” from rounding
     better = sum(gain > 0 for gain in gains)
     said = f"{better} of {len(gains)} users gain, mean {mean:+.3f}"
     parts = [element("text", name, x=0, y=14, class_="name"), element("text", said, x=0, y=30, class_="label")]

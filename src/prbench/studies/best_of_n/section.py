@@ -77,7 +77,7 @@ def _users(found: Json) -> Markup:
     rows = [
         [
             name,
-            f"{sum(listed) / len(listed):+.3f}",
+            f"{round(sum(listed) / len(listed), 9) + 0.0:+.3f}",
             f"{min(listed):+.3f}",
             f"{sum(gain > _DUST for gain in listed)} of {len(listed)}",
         ]
