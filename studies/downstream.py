@@ -28,10 +28,10 @@ SLOW_PAIRS = 240
 
 TRAINED = {
     "personal:reference": 2,
-    "personal:runs/personal/bt-generic": 2,
+    "personal:runs/personal/bt-generic": 1,
     "personal:runs/personal/user-bt": 1,
     "personal:runs/personal/lore-tuned": 1,
-    "shorter": 1,
+    "shorter": 2,
     "longer": 1,
 }
 """Reward models that a policy is trained with, and with how many seeds."""
