@@ -245,6 +245,11 @@ def test_models_tied_by_construction_are_held_in_place(runs, write, tmp_path):
     assert (rival["n"], rival["partial"]["spearman"]["n"]) == (5, 5)
     shown = [table.title for table in correlation_tables({**STUB, "studies": [one]})]
     assert "Agreement over the 5 models that are shown the user" in shown
+    assert "Against rival benchmarks (the 5 models that are shown the user, same outcome)" in shown
+    notes = correlation_tables({**STUB, "studies": [one]})[1].notes
+    assert notes[0] == "p from all 120 orders of 5 models; " + (
+        "the 6 that are not shown the user are tied by construction and held in place"
+    )
 
 
 def test_a_model_that_has_changed_since_its_run_is_refused(runs, write):

@@ -232,6 +232,7 @@ def _study(matched: Matched, rivals: Sequence[Benchmark], options: CorrelateOpti
         "items": 0 if matched.items is None else matched.items.clusters.n,
         "items_left_out": matched.items_left_out,
         "coefficients": {name: _coefficient(name, matched, options) for name in COEFFICIENTS},
+        "held_in_place": 0 if readers is None else len(matched.names) - len(readers),
         "shown_the_user": among,
         "rivals": [_rival(rival, matched, options) for rival in rivals],
     }

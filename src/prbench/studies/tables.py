@@ -86,10 +86,10 @@ def _coefficients(study: Json) -> Table:
     rows = [_coefficient_row(_NAMES[name], scored) for name, scored in study["coefficients"].items()]
     test = study["coefficients"]["spearman"]["permutation"]
     orders = f"all {test['orders']:,} orders" if test["exact"] else f"{test['orders']:,} drawn orders"
-    shown = study["shown_the_user"]
-    held = f", the {study['n'] - shown['n']} that are not shown the user tied and held in place" if shown else ""
-    notes = [f"p from {orders} of {study['n']} models{held}"]
-    if not shown:
+    tied = study["held_in_place"]
+    held = f"; the {tied} that are not shown the user are tied by construction and held in place" if tied else ""
+    notes = [f"p from {orders} of {study['n'] - tied} models{held}"]
+    if not study["shown_the_user"]:
         notes += _verdict(study)
     if leaning := study["coefficients"]["spearman"]["jackknife"]["leaning"]:
         without = study["coefficients"]["spearman"]["jackknife"]["values"][leaning]
@@ -147,8 +147,9 @@ def _rivals(study: Json) -> Table:
     notes += [
         f"{rival['suite']}: no run of {', '.join(rival['missing'])}" for rival in study["rivals"] if rival["missing"]
     ]
-    among = " shown the user" if study["shown_the_user"] else ""
-    return Table(f"Against rival benchmarks (same models{among}, same outcome)", columns, rows, notes, first_numeric=2)
+    tied = study["held_in_place"]
+    among = f"the {study['n'] - tied} models that are shown the user" if tied else "same models"
+    return Table(f"Against rival benchmarks ({among}, same outcome)", columns, rows, notes, first_numeric=2)
 
 
 def _rival_row(rival: Json) -> list[str]:
