@@ -152,7 +152,13 @@ def test_a_sliding_window_is_refused(kind: str, changed: dict[str, Any]):
     ],
 )
 def test_models_of_llamas_shape_are_taken(kind: str, changed: dict[str, Any]):
-    Policy(small(kind, **changed), temperature=0.5)
+    model = small(kind, **changed)
+    policy = Policy(model, temperature=0.5)
+    prompt, answer = list(range(3, 27)), [40, 41, 42]  # longer than the window that is off
+    prefix = policy.read_prompts([prompt], 1)
+    found = policy.read_upper(prefix, policy.read_lower(prefix, torch.tensor([answer]))).logits[0]
+    expected = model(torch.tensor([prompt + answer])).logits[0, len(prompt) - 1 : -1] / 0.5
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
 
 
 def test_what_would_be_computed_wrongly_is_refused(monkeypatch: pytest.MonkeyPatch):

@@ -220,9 +220,10 @@ class Batcher:
         try:
             self._answer(batch)
         except BaseException as error:  # a model that breaks its protocol, or calls exit()
+            said = _logged(error)
             for job, place in batch:
                 if place not in job.results:
-                    job.settle(place, ItemError("failed", _logged(error)))
+                    job.settle(place, ItemError("failed", said))
 
     def _answer(self, batch: Sequence[Entry]) -> None:
         asked: list[tuple[Entry, AnswerView]] = []
