@@ -38,6 +38,8 @@ class Fault:
     status: int = 500
     retry_after: str | None = None
     seconds: float = 0.05
+    encoding: str = ""
+    """What the reply says of its compression; the body is sent as it is."""
     body: Any = field(default_factory=lambda: {"error": {"message": "injected fault"}})
 
 
@@ -205,13 +207,20 @@ def _handler(server: FakeServer) -> type[BaseHTTPRequestHandler]:
             self._send(200 if reply is not None else 404, json.dumps(reply).encode())
 
         def _send(
-            self, status: int, payload: bytes, retry_after: str | None = None, promised: int | None = None
+            self,
+            status: int,
+            payload: bytes,
+            retry_after: str | None = None,
+            promised: int | None = None,
+            encoding: str = "",
         ) -> None:
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(payload) if promised is None else promised))
             if retry_after is not None:
                 self.send_header("Retry-After", retry_after)
+            if encoding:
+                self.send_header("Content-Encoding", encoding)
             self.end_headers()
             self.wfile.write(payload)
 
@@ -221,7 +230,8 @@ def _handler(server: FakeServer) -> type[BaseHTTPRequestHandler]:
                 case "status":
                     self._send(fault.status, json.dumps(fault.body).encode(), fault.retry_after)
                 case "body":
-                    self._send(200, fault.body if isinstance(fault.body, bytes) else json.dumps(fault.body).encode())
+                    body = fault.body if isinstance(fault.body, bytes) else json.dumps(fault.body).encode()
+                    self._send(200, body, encoding=fault.encoding)
                 case "hang":
                     server.wait()
                     self.close_connection = True

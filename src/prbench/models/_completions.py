@@ -18,6 +18,10 @@ from prbench.types import Outcome, Prompt
 
 _BYTES_PER_TOKEN = 3.5
 _TOKENS_PER_MESSAGE = 8
+_MOST_TOKENS = 10**9
+"""More tokens than any call has: a server that reports them is not counting."""
+_MOST_CHARACTERS = 200_000
+"""The longest text that is kept of one call; no verdict or answer has a tenth of it."""
 
 
 class _Message(BaseModel):
@@ -31,12 +35,12 @@ class _Choice(BaseModel):
 
 
 class _PromptDetails(BaseModel):
-    cached_tokens: int | None = Field(default=None, ge=0)
+    cached_tokens: int | None = Field(default=None, ge=0, le=_MOST_TOKENS)
 
 
 class _Usage(BaseModel):
-    prompt_tokens: int = Field(default=0, ge=0)
-    completion_tokens: int = Field(default=0, ge=0)
+    prompt_tokens: int = Field(default=0, ge=0, le=_MOST_TOKENS)
+    completion_tokens: int = Field(default=0, ge=0, le=_MOST_TOKENS)
     prompt_tokens_details: _PromptDetails | None = None
 
     @property
@@ -113,6 +117,9 @@ class Completions:
         except (Fault, Refused) as error:
             return Outcome.failed(error.reason)
         completion = self._completion(reply, call.prompt)
+        if len(completion.text) > _MOST_CHARACTERS:
+            said = f"a text of {len(completion.text):,} characters, over the limit of {_MOST_CHARACTERS:,}"
+            return Outcome.failed(said, **completion.usage)
         if completion.finish == "refused":
             return Outcome.invalid("refused", raw=completion.text, **completion.usage)
         return read(completion)

@@ -3,15 +3,18 @@
 What passes (429, 408, 5xx, time-outs, lost connections, replies that are not what was agreed) is tried again with
 back-off and jitter; what does not is a `Refused`, and both end as an outcome of status failed, never as a score. Only a
 server that has never answered and that nothing can be asked of raises a `ModelError`. The key is sent, and appears
-nowhere else: not in an address, not in a message, not in what the server echoes back.
+nowhere else: not in an address, not in a message, and every reply is cleared of it before it is read, for a server may
+echo it. A reply is read no further than a bound on its decoded bytes.
 """
 
 import asyncio
 import email.utils
+import json
 import logging
 import os
 import random
 import time
+import zlib
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -36,6 +39,12 @@ _UNUSABLE = {
     403: "the server does not open this model to {key}",
     404: "check the path of the URL and the name of the model",
 }
+MAX_REPLY_BYTES = 8 * 2**20
+"""The longest reply that is read, decoded; a verdict has some kilobytes."""
+_DECODERS = {"": None, "identity": None, "gzip": 31, "x-gzip": 31, "deflate": 47}
+_SHORTEST_SECRET = 6
+"""What is shorter stands in for a key where a server wants none (`EMPTY`, `none`, `x`), and is a common word."""
+_HIDDEN = "***"
 
 
 class Backoff(NamedTuple):
@@ -84,6 +93,18 @@ class Reply(NamedTuple, Generic[Payload]):
     """Of the attempt that succeeded; waiting and failed attempts are not the model's time."""
 
 
+class _Received(NamedTuple):
+    """One reply, decoded and without the key."""
+
+    status: int
+    body: bytes
+    retry_after_s: float | None
+
+    @property
+    def text(self) -> str:
+        return self.body.decode("utf-8", "replace")
+
+
 class Wire:
     """One server: where it is, how to show who we are, how patient to be.
 
@@ -114,7 +135,9 @@ class Wire:
 
     def open(self) -> httpx.AsyncClient:
         """A client for one event loop."""
-        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        headers = {"Accept-Encoding": "gzip, deflate"}
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
         # No limit on connections here: the stream bounds how many requests are under way.
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
         return httpx.AsyncClient(headers=headers, timeout=self._timeout_s, limits=limits, verify=self._certificates)
@@ -156,8 +179,8 @@ class Wire:
         async for attempt in attempts:
             with attempt:
                 start = time.perf_counter()
-                response = await self._once(client, path, body)
-                return Reply(self._read(response, schema), (time.perf_counter() - start) * 1e3)
+                received = await self._once(client, path, body)
+                return Reply(self._read(received, schema), (time.perf_counter() - start) * 1e3)
         raise AssertionError("the last attempt neither returned nor raised")
 
     def _again(self, error: Exception) -> bool | float:
@@ -166,36 +189,65 @@ class Wire:
         jitter_s = random.uniform(0, self._backoff.jitter_s)  # noqa: S311  # spreads requests, guards nothing
         return min(error.retry_after_s, self._backoff.retry_after_max_s) + jitter_s
 
-    async def _once(self, client: httpx.AsyncClient, path: str, body: Mapping[str, Any] | None) -> httpx.Response:
+    async def _once(self, client: httpx.AsyncClient, path: str, body: Mapping[str, Any] | None) -> "_Received":
         method = "GET" if body is None else "POST"
         try:
             # The client's own limit is per read: a server that drips bytes would never meet it.
-            async with asyncio.timeout(self._timeout_s):
-                return await client.request(method, self.base_url + path, json=body)
+            async with (
+                asyncio.timeout(self._timeout_s),
+                client.stream(method, self.base_url + path, json=body) as response,
+            ):
+                sent = await _decoded(response)
         except (TimeoutError, httpx.TimeoutException) as error:
             reached = not isinstance(error, httpx.ConnectTimeout)
             raise Fault(f"no answer within {self._timeout_s:g} s", reached=reached) from error
         except httpx.ConnectError as error:
-            raise Fault(f"cannot connect: {error}", reached=False) from error
+            raise Fault(self._without_key(f"cannot connect: {error}"), reached=False) from error
         except httpx.RequestError as error:
             raise Fault(f"connection lost: {type(error).__name__}") from error
+        except zlib.error as error:
+            raise Fault("the reply's compression is damaged") from error
+        return _Received(response.status_code, self._cleared(sent), _retry_after_s(response))
 
-    def _read(self, response: httpx.Response, schema: type[Payload]) -> Payload:
-        status = response.status_code
+    def _read(self, received: "_Received", schema: type[Payload]) -> Payload:
+        status = received.status
         if status in _PASSING or status >= 500:
-            raise Fault(self._describe(response), retry_after_s=_retry_after_s(response))
-        if not response.is_success:
-            raise Refused(self._describe(response), status, response.text)
+            raise Fault(_describe(received), retry_after_s=received.retry_after_s)
+        if not 200 <= status < 300:
+            raise Refused(_describe(received), status, received.text)
         try:
-            return schema.model_validate_json(response.content)
+            return schema.model_validate_json(received.body)
         except ValidationError as error:
-            raise Fault(_schema_reason(error)) from error
+            raise Fault(self._without_key(_schema_reason(error))) from error
 
-    def _describe(self, response: httpx.Response) -> str:
-        said = " ".join(response.text.split())
-        if self._key:
-            said = said.replace(self._key, "***")
-        return f"HTTP {response.status_code}: {said[:200]}" if said else f"HTTP {response.status_code}"
+    def _cleared(self, body: bytes) -> bytes:
+        """A reply without the key, also where it is spelt with JSON's escapes."""
+        if self._secret is None:
+            return body
+        try:
+            value = json.loads(body)
+        except (ValueError, RecursionError):
+            return self._without_key(body.decode("utf-8", "replace")).encode()
+        cleared = self._cleared_value(value)
+        return body if cleared == value and self._secret.encode() not in body else json.dumps(cleared).encode()
+
+    def _cleared_value(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._without_key(value)
+        if isinstance(value, list):
+            return [self._cleared_value(one) for one in value]
+        if isinstance(value, dict):
+            return {self._without_key(key): self._cleared_value(one) for key, one in value.items()}
+        if isinstance(value, int | float) and self._secret is not None and self._secret in str(value):
+            return None
+        return value
+
+    def _without_key(self, text: str) -> str:
+        return text.replace(self._secret, _HIDDEN) if self._secret is not None else text
+
+    @property
+    def _secret(self) -> str | None:
+        return self._key if self._key and len(self._key) >= _SHORTEST_SECRET else None
 
     def _give_up(self, error: Fault | Refused) -> None:
         if isinstance(error, Refused) and error.status in _UNUSABLE:
@@ -246,6 +298,27 @@ def _key(variable: str | None) -> str | None:
     if not (key.isascii() and key.isprintable()):  # checked here, because the client's own error would show it
         raise ModelError(f"the key in {variable} has characters that no key has", hint=f"set {variable} anew")
     return key or None
+
+
+async def _decoded(response: httpx.Response) -> bytes:
+    """The whole body, decoded piece by piece so that a small reply cannot become a large one unseen."""
+    encoding = response.headers.get("Content-Encoding", "").strip().lower()
+    if encoding not in _DECODERS:
+        raise Refused(f"HTTP {response.status_code}: a reply encoded as {encoding[:40]!r}", response.status_code)
+    bits = _DECODERS[encoding]
+    decoder = zlib.decompressobj(bits) if bits is not None else None
+    body = bytearray()
+    async for piece in response.aiter_raw(2**16):
+        body += decoder.decompress(piece, MAX_REPLY_BYTES + 1 - len(body)) if decoder else piece
+        if len(body) > MAX_REPLY_BYTES:
+            said = f"a reply of more than {MAX_REPLY_BYTES // 2**20} MiB"
+            raise Refused(f"HTTP {response.status_code}: {said}", response.status_code)
+    return bytes(body)
+
+
+def _describe(received: _Received) -> str:
+    said = " ".join(received.text[:2000].split())
+    return f"HTTP {received.status}: {said[:200]}" if said else f"HTTP {received.status}"
 
 
 def _retry_after_s(response: httpx.Response) -> float | None:

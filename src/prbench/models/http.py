@@ -28,6 +28,11 @@ _VLLM = "vllm:"
 _CHOSEN_THERE = frozenset({"retrieved", "other", "opposite"})
 """Contexts under which a reward server chooses itself which posts, or whose, a model is shown."""
 
+_MOST_BITS = 1000
+"""A whole number of more bits has no place among floating-point numbers."""
+_LONGEST_REASON = 500
+"""Characters that are kept of what a server says of an item."""
+
 _OVER_ONE_ITEM = frozenset({400, 413, 422})
 """Statuses by which a server turns a batch down for what is in it, or for its size."""
 
@@ -182,7 +187,9 @@ def _told(refused: Refused, count: int) -> _Scores | None:
 def _outcome(score: float | None, error: _Error | None, latency_ms: float) -> Outcome:
     if error is not None:
         kind = Outcome.failed if error.kind == "failed" else Outcome.invalid
-        return kind(error.message, latency_ms=latency_ms)
+        return kind(error.message[:_LONGEST_REASON], latency_ms=latency_ms)
     if score is None:
         return Outcome.invalid("the server gave no score", latency_ms=latency_ms)
+    if isinstance(score, int) and score.bit_length() > _MOST_BITS:
+        return Outcome.invalid("score is no finite number", latency_ms=latency_ms)
     return Outcome.scored(score, latency_ms=latency_ms)

@@ -13,7 +13,7 @@ from typing import Any
 from jinja2 import meta
 
 from prbench.errors import TemplateError
-from prbench.prompts.template import environment
+from prbench.prompts.sandbox import Sandbox, plain, write
 from prbench.types import Message, Prompt
 
 _TURN = re.compile(r"^\{# (system|user|assistant) #\}$", re.MULTILINE)
@@ -25,7 +25,7 @@ def _quoted(value: Any) -> Any:
     return _MARK.sub(lambda mark: f"| {mark[0]}", value) if isinstance(value, str) else value
 
 
-_environment = environment.overlay(finalize=_quoted)
+_SANDBOX = Sandbox(finalize=_quoted)
 
 
 class Instruction:
@@ -43,8 +43,8 @@ class Instruction:
     def __init__(self, source: str, name: str = "<instruction>") -> None:
         self.source = source
         self.name = name
-        self.slots = frozenset(meta.find_undeclared_variables(_environment.parse(source)))
-        self._turns = [(role, _environment.from_string(text)) for role, text in _turns(source)]
+        self.slots = frozenset(meta.find_undeclared_variables(_SANDBOX.parse(source)))
+        self._turns = [(role, _SANDBOX.from_string(text)) for role, text in _turns(source)]
 
     @classmethod
     def builtin(cls, file: str) -> "Instruction":
@@ -61,7 +61,8 @@ class Instruction:
         if values.keys() != self.slots:
             odd = ", ".join(sorted(values.keys() ^ self.slots))
             raise TemplateError(f"{self.name} has slots {', '.join(sorted(self.slots))}; given or missing: {odd}")
-        return Prompt(tuple(Message(role, turn.render(values).strip()) for role, turn in self._turns))
+        slots = {name: plain(value) for name, value in values.items()}
+        return Prompt(tuple(Message(role, write(turn, slots).strip()) for role, turn in self._turns))
 
 
 def _turns(source: str) -> list[tuple[str, str]]:

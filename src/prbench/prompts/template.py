@@ -1,8 +1,8 @@
 """Templates: files that turn a view into text, in one pass.
 
-A template is a sandboxed Jinja file whose only variables are the fields of a view, so user text is never read as a
-template and the hidden standard cannot be named. A template that lacks a slot it needs is refused before any call (a
-template without the answer gives every answer the same reward, defect D2).
+A template is a Jinja file in a sandbox. Its only variables are the fields of a view, as plain values, so user text is
+never read as a template, nothing is called and the hidden standard cannot be named. A template that lacks a slot it
+needs is refused before any call (a template without the answer gives every answer the same reward, defect D2).
 """
 
 import hashlib
@@ -11,11 +11,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
-from jinja2 import StrictUndefined, TemplateSyntaxError, meta
 from jinja2 import TemplateError as JinjaError
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2 import TemplateSyntaxError, meta
 
 from prbench.errors import TemplateError, did_you_mean
+from prbench.prompts.sandbox import Sandbox, plain, write
 from prbench.types import AnswerView, Channel, PairView
 
 Kind = Literal["turn", "rate", "compare", "plan"]
@@ -29,9 +29,7 @@ _SLOTS: dict[Kind, tuple[frozenset[str], frozenset[str]]] = {  # (required, allo
     "plan": (frozenset({"question", "posts"}), frozenset()),
 }
 
-environment = ImmutableSandboxedEnvironment(
-    undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=False, autoescape=False
-)
+_SANDBOX = Sandbox()
 
 
 class Template:
@@ -51,8 +49,8 @@ class Template:
         self.name = name
         required, optional = _SLOTS[kind]
         try:
-            self._compiled = environment.from_string(source)
-            self._slots = meta.find_undeclared_variables(environment.parse(source))
+            self._compiled = _SANDBOX.from_string(source)
+            self._slots = meta.find_undeclared_variables(_SANDBOX.parse(source))
         except TemplateSyntaxError as error:
             raise TemplateError(f"template {name}, line {error.lineno}: {error.message}") from error
         if missing := sorted(required - self._slots):
@@ -94,8 +92,8 @@ class Template:
 
     def render(self, view: AnswerView | PairView) -> str:
         """Fill the template from a view, in one pass, without surrounding white space."""
-        slots = {slot: getattr(view, slot) for slot in self._slots}
+        slots = {slot: plain(getattr(view, slot)) for slot in self._slots}
         try:
-            return self._compiled.render(slots).strip()
-        except (JinjaError, TypeError, ValueError, ArithmeticError) as error:
+            return write(self._compiled, slots).strip()
+        except (JinjaError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
             raise TemplateError(f"template {self.name} cannot be filled: {error}") from error
