@@ -20,6 +20,8 @@ HERE = Path(__file__).parent
 TARGET = HERE.parent / "src" / "prbench" / "data" / "embedded"
 UNSEEN = ("humour", "candour", "tools")
 """Axes that never occur in train: what a model does on them it has not learnt there."""
+VERSION = 1
+"""The people that are compiled: those of this version of the suite."""
 
 Toml = dict[str, Any]
 
@@ -37,8 +39,10 @@ def read() -> Sources:
     axes, design = (tomllib.loads((HERE / f"{name}.toml").read_text(encoding="utf-8")) for name in ("axes", "design"))
     personas = {}
     for path in sorted((HERE / "personas").glob("*.toml")):
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-        personas[data["id"]] = {**data, **design["personas"][data["id"]]}
+        drawn = design["personas"][path.stem]
+        if drawn.get("version", 1) == VERSION:
+            data = tomllib.loads(path.read_text(encoding="utf-8"))
+            personas[data["id"]] = {**data, **{key: value for key, value in drawn.items() if key != "posts"}}
     questions = {}
     for domain, rows in design["questions"].items():
         path = HERE / "domains" / f"{domain}.toml"
