@@ -37,7 +37,7 @@ def start(tmp_path, suite):
 @pytest.fixture(scope="module")
 def faulty(tmp_path_factory, suite):
     """A client of a server that several tests share: its model goes wrong where the answer says so."""
-    with started(tmp_path_factory.mktemp("faulty"), suite, Faulty()) as client:
+    with started(tmp_path_factory.mktemp("faulty"), suite, Faulty(), max_text=200_000) as client:
         yield client
 
 

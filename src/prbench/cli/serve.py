@@ -26,6 +26,11 @@ def serve(
     max_wait_ms: Annotated[float, typer.Option(min=0, help="Longest wait for a batch to fill.")] = 10.0,
     max_queue: Annotated[int, typer.Option(min=1, help="Items that may wait; beyond it 503.")] = 4096,
     max_body: Annotated[int, typer.Option(min=1, help="Most bytes of a request.")] = 16 * 2**20,
+    max_text: Annotated[int, typer.Option(min=1, help="Most characters of one text.")] = 20_000,
+    max_posts: Annotated[int, typer.Option(min=1, help="Most posts of an item.")] = 2_000,
+    max_item: Annotated[int, typer.Option(min=1, help="Most characters of an item with its posts.")] = 400_000,
+    max_judgments: Annotated[int, typer.Option(min=1, help="Most judgments of one user.")] = 500,
+    deadline_s: Annotated[float, typer.Option(min=0.1, help="Longest that a request may take.")] = 120.0,
     state: Annotated[
         Path | None, typer.Option(help="Where judgments are kept; default runs/serve/feedback.jsonl.")
     ] = None,
@@ -66,6 +71,11 @@ def serve(
         max_wait_ms=max_wait_ms,
         max_queue=max_queue,
         max_body=max_body,
+        max_text=max_text,
+        max_posts=max_posts,
+        max_item=max_item,
+        max_judgments=max_judgments,
+        deadline_s=deadline_s,
         state=state or DEFAULT_STATE,
         ranker=ranker,
         seed=seed,

@@ -5,14 +5,15 @@
     GET POST DELETE /users/ID/feedback   what a user has judged; one more judgment; forget
     GET    /health  /metrics
 
-200: every item has a score. 207: some have, the others say why not. 422 and 500: none has, because the items cannot be
-scored, or because the model failed. 400, 401, 404, 405, 408, 413, 415, 421: the request itself. 503 with Retry-After:
-later. In no case does an error carry a number (D4).
+200: every item has a score. 207: some have, the others say why not. 413, 422 and 500: none has, because the items are
+too large or cannot be scored, or because the model failed. 400, 401, 404, 405, 408, 413, 415, 421: the request itself.
+503 with Retry-After: later. In no case does an error carry a number (D4).
 """
 
 import asyncio
 import hmac
 import logging
+import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, cast
@@ -37,7 +38,7 @@ from prbench.serve.items import (
     parse,
 )
 from prbench.serve.rollout import items_of
-from prbench.serve.service import NotAdaptiveError, Reply, RewardService, UnusedFeedbackError
+from prbench.serve.service import NotAdaptiveError, Reply, RewardService, TooLargeError, UnusedFeedbackError
 from prbench.serve.settings import is_loopback
 from prbench.types import Judgment
 
@@ -48,6 +49,7 @@ _STATUS_OF = {
     BadRequestError: (400, "request"),
     ModelError: (409, "model"),
     NotAdaptiveError: (501, "not-adaptive"),
+    TooLargeError: (413, "too-large"),
     TooManyError: (413, "items"),
     UnusedFeedbackError: (409, "context"),
 }
@@ -122,7 +124,7 @@ class _Face:
     async def score(self, request: Request) -> Response:
         """Score a batch of items."""
         asked = parse(ScoreRequest, await self._body(request))
-        scored, revision = await _unless_gone(request, self._service.score(asked.items))
+        scored, revision = await _unless_gone(request, self._service.score(asked.items, _patience_s(request)))
         body = {
             "revision": revision,
             "scores": [None if isinstance(one, ItemError) else one for one in scored],
@@ -134,10 +136,10 @@ class _Face:
         """The same for OpenRLHF, whose client knows only success and failure: one item without a score fails all."""
         asked = parse(RemoteRewardRequest, await self._body(request))
         items = items_of(asked.query, asked.prompts, asked.labels)
-        scored, _ = await _unless_gone(request, self._service.score(items))
+        scored, _ = await _unless_gone(request, self._service.score(items, _patience_s(request)))
         for place, one in enumerate(scored):
             if isinstance(one, ItemError):
-                raise HttpError(500 if one.kind == "failed" else 422, one.kind, f"query[{place}]: {one.message}")
+                raise HttpError(_status([one]), one.kind, f"query[{place}]: {one.message}")
         return JSONResponse({"rewards": scored, "scores": scored, "extra_logs": {}})
 
     async def judge(self, request: Request) -> Response:
@@ -238,6 +240,7 @@ async def _nothing_there(request: Request, error: Exception) -> Response:
     return _told(HttpError(known.status_code, "path", message, **(known.headers or {})))
 
 
+_WAIT = re.compile(r"(?:^|,)\s*wait\s*=\s*(\d{1,6})\b", re.IGNORECASE)
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}
 
 
@@ -248,7 +251,14 @@ def _status(scored: Sequence[Scored]) -> int:
         return 200
     if len(errors) < len(scored):
         return 207
-    return 500 if any(error.kind == "failed" for error in errors) else 422
+    kinds = {error.kind for error in errors}
+    return 500 if "failed" in kinds else 413 if kinds == {"too-large"} else 422
+
+
+def _patience_s(request: Request) -> float | None:
+    """How long the client says that it waits: `Prefer: wait=SECONDS` (RFC 7240)."""
+    found = _WAIT.search(request.headers.get("prefer", ""))
+    return float(found[1]) if found else None
 
 
 def _user(request: Request) -> str:

@@ -1,8 +1,10 @@
-"""The queue between many requests and one model: a thread of its own asks the model, a batch at a time (D12).
+"""The queue between many requests and one model: a thread of its own asks the model, a batch at a time.
 
-A batch is closed when it is full, or when its first item has waited long enough. Equal inputs in a batch are asked
-once. A model that raises on a batch is asked again item by item, so that one bad item costs nobody else a score. What
-was accepted is answered, also while the server drains; what is not accepted is told so at once.
+A batch is closed when it is full, or when its first item has waited long enough. Short work goes before long work, and
+a batch lasts about two seconds where its items can be parted, so that a client with small texts waits for no more than
+the batch under way; one batch in four begins with the oldest request. What cannot be done before its deadline is
+refused rather than begun. Equal inputs in a batch are asked once. A model that raises on a batch is asked again item by
+item, so that one bad item costs no other item its score. What was accepted is answered, also while the server drains.
 """
 
 import asyncio
@@ -10,14 +12,14 @@ import logging
 import math
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from prbench.models import Rater
-from prbench.serve.gathering import gather
+from prbench.serve.gathering import Waiting, gather
 from prbench.serve.items import Item, ItemError, Scored
 from prbench.serve.metrics import Metrics
 from prbench.types import AnswerView, Outcome
@@ -26,7 +28,16 @@ Result = TypeVar("Result")
 _LOG = logging.getLogger(__name__)
 _LONGEST_WAIT_S = 30
 """The most that a refused client is asked to wait."""
+_BATCH_S = 2.0
+"""How long a batch should last, as far as that can be chosen."""
+_BUDGET, _LEAST_BUDGET = 32_000, 4_000
+"""Characters of a batch while the model's speed is not known, and where it is very slow."""
+_TELLING = 2_000
+"""Characters below which the time of a batch says more of its overhead than of the model's speed."""
+_OLDEST_EVERY = 4
+"""One batch in so many begins with the oldest request, however long it is."""
 Show = Callable[[Sequence[Item]], Sequence[AnswerView | ItemError]]
+Cost = Callable[[Item], Waiting]
 
 
 class Limits(NamedTuple):
@@ -36,6 +47,8 @@ class Limits(NamedTuple):
     max_wait_s: float = 0.010
     max_queue: int = 4096
     """Items and chores that may wait; a request that would not fit is refused whole."""
+    deadline_s: float = 120.0
+    """The longest that a request may take; one that says less gets less."""
 
 
 class OverloadedError(Exception):
@@ -43,7 +56,13 @@ class OverloadedError(Exception):
 
 
 class TooManyError(Exception):
-    """A request with more items than may ever wait."""
+    """A request with more items than may ever wait, or more work than its deadline leaves time for."""
+
+
+def waiting_of(item: Item) -> Waiting:
+    """What an item costs by what it brings along."""
+    brought = sum(len(post.text) for post in item.posts or ()) + sum(map(len, item.plan))
+    return Waiting(item.user, item.question, len(item.answer) + 1, len(item.question) + brought)
 
 
 @dataclass(eq=False)
@@ -51,17 +70,36 @@ class Job:
     """One request: its items, and what they came to."""
 
     items: Sequence[Item]
+    waiting: Sequence[Waiting]
+    """What each item costs."""
     arrived: float
+    deadline: float
     done: "Future[list[Scored]]" = field(default_factory=Future)
-    shown: Sequence[AnswerView | ItemError] | None = None
-    """Made when the first of its items is reached: items of a request are shown together."""
+    shown: dict[int, AnswerView | ItemError] = field(default_factory=dict)
+    """Made when the first item of a question is reached: a request's answers to one question are shown together."""
     results: dict[int, Scored] = field(default_factory=dict)
+    left: int = 0
+    """Characters of the items that still wait."""
+
+    _places: dict[tuple[object, object], list[int]] = field(default_factory=lambda: defaultdict(list))
+
+    def __post_init__(self) -> None:
+        """Count what it costs, and find what belongs together."""
+        self.left = _characters(self.waiting)
+        for place, one in enumerate(self.waiting):
+            self._places[one.user, one.question].append(place)
+
+    def beside(self, place: int) -> list[int]:
+        """The items with the same user and question as this one."""
+        return self._places[self.waiting[place].user, self.waiting[place].question]
 
     def settle(self, place: int, result: Scored) -> None:
         """Keep one item's result; the last one answers the request."""
         self.results[place] = result
         # From here on it cannot be cancelled; if it was, nobody waits for it any more.
-        if len(self.results) == len(self.items) and self.done.set_running_or_notify_cancel():
+        if len(self.results) < len(self.items) or self.done.done():
+            return
+        if self.done.set_running_or_notify_cancel():
             self.done.set_result([self.results[place] for place in range(len(self.items))])
 
 
@@ -77,11 +115,13 @@ class Batcher:
         show: Makes views of a request's items; called in the model's thread only.
         limits: Of batches and queue.
         metrics: Counts.
+        cost: What an item costs.
     """
 
-    def __init__(self, model: Rater, show: Show, limits: Limits, metrics: Metrics) -> None:
+    def __init__(self, model: Rater, show: Show, limits: Limits, metrics: Metrics, cost: Cost = waiting_of) -> None:
         self._model = model
         self._show = show
+        self._cost = cost
         self._limits = limits
         self._metrics = metrics
         self._queue: deque[Entry] = deque()
@@ -92,6 +132,11 @@ class Batcher:
         self.abandoned = 0
         """Items and chores that were accepted and given up."""
         self._asked, self._asking_s = 0, 0.0
+        self._turn = 0
+        self._busy_until = 0.0
+        """When the batch under way should be done, as far as that can be told."""
+        self._speed: float | None = None
+        """Characters a second, once a batch was long enough to tell."""
         self._thread = threading.Thread(target=self._work, name="model", daemon=True)
         self._thread.start()
 
@@ -117,13 +162,25 @@ class Batcher:
         with self._changed:
             return not (self._queue or self._chores or self._busy)
 
-    async def score(self, items: Sequence[Item]) -> list[Scored]:
-        """Score a request's items, in their order; cancelling it takes what still waits out of the queue."""
+    async def score(self, items: Sequence[Item], within_s: float | None = None) -> list[Scored]:
+        """Score a request's items, in their order; cancelling it takes what still waits out of the queue.
+
+        Args:
+            items: Of one request.
+            within_s: How long the client waits, where it said so.
+
+        Raises:
+            TooManyError: If the request could never be answered in time.
+            OverloadedError: If it cannot be now.
+        """
         if len(items) > self._limits.max_queue:
             raise TooManyError(f"the request has {len(items)} items, and {self._limits.max_queue} may wait")
-        job = Job(items, time.monotonic())
+        now = time.monotonic()
+        allowed_s = min(self._limits.deadline_s, within_s or math.inf)
+        job = Job(items, [self._cost(item) for item in items], now, now + allowed_s)
         with self._changed:
             self._check_room(len(items))
+            self._check_time(job, allowed_s)
             self._queue.extend((job, place) for place in range(len(items)))
             self._changed.notify_all()
         return await asyncio.wrap_future(job.done)
@@ -144,6 +201,22 @@ class Batcher:
         waiting = len(self._queue) + len(self._chores)
         if waiting + count > self._limits.max_queue:
             raise OverloadedError(f"{waiting} items are waiting, {self._limits.max_queue} are allowed")
+
+    def _check_time(self, job: Job, allowed_s: float) -> None:
+        """Refuse what cannot be done in time, as far as the model's speed is known; with the lock held."""
+        if self._speed is None:
+            return
+        alone_s = job.left / self._speed
+        if alone_s > allowed_s:
+            raise TooManyError(
+                f"the request would take about {alone_s:.0f} s, and it may take {allowed_s:.0f} s: "
+                "send fewer or shorter items"
+            )
+        before = sum(
+            other.left for other in {id(one): one for one, _ in self._queue}.values() if other.left <= job.left
+        )
+        if (before + job.left) / self._speed > allowed_s:
+            raise OverloadedError(f"what waits takes about {before / self._speed:.0f} s, too long for this request")
 
     def drain(self) -> None:
         """Accept nothing more; what was accepted is still answered."""
@@ -177,7 +250,15 @@ class Batcher:
             self._do_a_chore()
             if batch := self._collect():
                 self._metrics.batches.observe(len(batch))
+                began = time.perf_counter()
                 self._answer_all(batch)
+                self._learn_speed([job.waiting[place] for job, place in batch], time.perf_counter() - began)
+
+    def _learn_speed(self, batch: Sequence[Waiting], took_s: float) -> None:
+        characters = _characters(batch)
+        if characters >= _TELLING:
+            found = characters / max(took_s, 1e-6)
+            self._speed = found if self._speed is None else 0.7 * self._speed + 0.3 * found
 
     def _await_work(self) -> bool:
         with self._changed:
@@ -202,11 +283,43 @@ class Batcher:
         """Wait until a batch is full or its first item has waited long enough; take it."""
         with self._changed:
             self._wait_for_company()
-            waiting = [entry for entry in self._queue if not entry[0].done.cancelled()]  # else its client went away
-            chosen = gather([_shares(*entry) for entry in waiting], self._limits.max_batch)
-            rest = set(range(len(waiting))) - set(chosen)
-            self._queue = deque(waiting[place] for place in sorted(rest))
-        return [waiting[place] for place in chosen]
+            self._queue = deque(self._alive())
+            waiting = self._in_turn()
+            chosen = gather([job.waiting[place] for job, place in waiting], self._limits.max_batch, self._budget)
+            batch = [waiting[place] for place in chosen]
+            taken = {(id(job), place) for job, place in batch}
+            self._queue = deque(entry for entry in self._queue if (id(entry[0]), entry[1]) not in taken)
+            for job, place in batch:
+                job.left -= job.waiting[place].own
+            if self._speed is not None:
+                cost = _characters([job.waiting[place] for job, place in batch])
+                self._busy_until = time.monotonic() + cost / self._speed
+        return batch
+
+    def _alive(self) -> Iterator[Entry]:
+        """What waits in the order of arrival; what is too late is told so, and what was given up is left out."""
+        now = time.monotonic()
+        for entry in self._queue:
+            job = entry[0]
+            if now > job.deadline and not job.done.done() and job.done.set_running_or_notify_cancel():
+                job.done.set_exception(OverloadedError("the request was not reached before its deadline"))
+            if not job.done.done():
+                yield entry
+
+    def _in_turn(self) -> list[Entry]:
+        """What may be in the next batch: short requests first, but a part of the oldest one in every fourth batch."""
+        self._turn += 1
+        in_turn = sorted(self._queue, key=lambda entry: entry[0].left)
+        if self._turn % _OLDEST_EVERY or not in_turn:
+            return in_turn
+        oldest = self._queue[0][0]
+        part = [entry for entry in in_turn if entry[0] is oldest][: max(1, self._limits.max_batch // 2)]
+        return part + [entry for entry in in_turn if entry[0] is not oldest]
+
+    @property
+    def _budget(self) -> float:
+        """Characters that the next batch may have."""
+        return max(self._speed * _BATCH_S, _LEAST_BUDGET) if self._speed else _BUDGET
 
     def _wait_for_company(self) -> None:
         while self._queue and len(self._queue) < self._limits.max_batch and not self._draining:
@@ -238,11 +351,13 @@ class Batcher:
             job.settle(place, read(outcome))
 
     def _view(self, job: Job, place: int) -> AnswerView | ItemError:
-        if job.shown is None:
+        if place not in job.shown:
+            places = job.beside(place)
             try:
-                job.shown = self._show(job.items)
+                views = self._show([job.items[other] for other in places])
             except Exception as error:  # a template or a tokenizer that breaks on this text
-                job.shown = [ItemError("failed", _logged(error))] * len(job.items)
+                views = [ItemError("failed", _logged(error))] * len(places)
+            job.shown.update(zip(places, views, strict=True))
         return job.shown[place]
 
     def _rate(self, views: Sequence[AnswerView]) -> list[Outcome]:
@@ -286,9 +401,10 @@ def read(outcome: Outcome) -> Scored:
     return outcome.score if math.isfinite(outcome.score) else ItemError("invalid", f"score is {outcome.score}")
 
 
-def _shares(job: Job, place: int) -> tuple[str | None, str]:
-    item = job.items[place]
-    return item.user, item.question
+def _characters(waiting: Sequence[Waiting]) -> int:
+    """What items cost together: what they share is counted once."""
+    shared = {(one.user, one.question): one.shared for one in waiting}
+    return sum(shared.values()) + sum(one.own for one in waiting)
 
 
 def _settle(done: Future[Any], chore: Callable[[], Any]) -> None:

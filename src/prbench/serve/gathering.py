@@ -1,33 +1,57 @@
-"""Which of the waiting items make the next batch: those that share the most, without letting anybody wait for ever.
+"""Which of the waiting items make the next batch: those that share the most, within what a batch may cost.
 
 Candidates for one question share user, posts and question, which a causal model then computes once; questions of one
 user share the posts. So a batch is filled user by user and question by question, in the order in which the first of
-each came. The item that has waited longest is always among them.
+each stands in the queue. The item that stands first is always among them; what would make the batch last too long for
+those who come after is left for a later one.
 """
 
+import math
 from collections.abc import Hashable, Sequence
+from typing import NamedTuple
 
 
-def gather(waiting: Sequence[tuple[Hashable, Hashable]], most: int) -> list[int]:
-    """The places of at most `most` items, out of (user, question) in the order of arrival.
+class Waiting(NamedTuple):
+    """An item in the queue: with whom it shares a prompt, and how many characters it adds."""
 
-    A question's candidates are left together for the next batch, rather than cut, once a batch is half full.
+    user: Hashable
+    question: Hashable
+    own: int = 0
+    """Characters of the answer."""
+    shared: int = 0
+    """Characters of question and posts: computed once for all candidates of a question."""
+
+
+def gather(waiting: Sequence[Waiting], most: int, budget: float = math.inf) -> list[int]:
+    """The places of at most `most` items in the order of the queue, of at most `budget` characters together.
+
+    A question's candidates are left together for the next batch, rather than cut, once a batch is half full. An item
+    that is over the budget by itself is taken when it stands first, with candidates that no more than double its cost.
 
     Example:
-        >>> gather([("ann", 1), ("bob", 2), ("ann", 1), ("eve", 2), ("ann", 3)], most=4)
+        >>> gather([Waiting(*one) for one in [("ann", 1), ("bob", 2), ("ann", 1), ("eve", 2), ("ann", 3)]], most=4)
         [0, 2, 4, 1]
-        >>> gather([("ann", 1), ("ann", 1), ("bob", 2), ("bob", 2), ("bob", 2)], most=4)
-        [0, 1]
+        >>> gather([Waiting("ann", 1, own=10), Waiting("bob", 2, own=900), Waiting("eve", 3, own=10)], 4, budget=100)
+        [0, 2]
     """
-    if len(waiting) <= most:
-        return list(range(len(waiting)))
+    if not waiting:
+        return []
+    left = max(budget, 2.0 * (waiting[0].own + waiting[0].shared))
     users: dict[Hashable, dict[Hashable, list[int]]] = {}
-    for place, (user, question) in enumerate(waiting):
-        users.setdefault(user, {}).setdefault(question, []).append(place)
+    for place, one in enumerate(waiting):
+        users.setdefault(one.user, {}).setdefault(one.question, []).append(place)
     taken: list[int] = []
     for questions in users.values():
         for places in questions.values():
             room = most - len(taken)
-            if len(places) <= room or 2 * len(taken) < most:
-                taken += places[:room]
+            if len(places) > room and 2 * len(taken) >= most:
+                continue
+            left -= waiting[places[0]].shared
+            fitting = 0
+            while fitting < min(room, len(places)) and waiting[places[fitting]].own <= left:
+                left -= waiting[places[fitting]].own
+                fitting += 1
+            taken += places[:fitting]
+            if not fitting:
+                left += waiting[places[0]].shared
     return taken

@@ -3,15 +3,17 @@
 Whatever is wrong with a request is told with its place and its value, so that it can be found in a batch of hundreds.
 """
 
+from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from prbench.types import Frozen, Judgment, Post, Text
 
-ErrorKind = Literal["unknown-user", "unfit", "invalid", "failed"]
-"""`unknown-user`: neither posts nor a user that the suite has; `unfit`: cannot be shown to this model; `invalid`: the
-model answered with what is no finite number; `failed`: the model raised or did not answer."""
+ErrorKind = Literal["too-large", "unknown-user", "unfit", "invalid", "failed"]
+"""`too-large`: a text, or all of them, beyond what the server takes; `unknown-user`: neither posts nor a user that the
+suite has; `unfit`: cannot be shown to this model; `invalid`: the model answered with what is no finite number;
+`failed`: the model raised or did not answer."""
 
 _SHOWN_VALUE = 80
 """Most characters of a wrong value in a message."""
@@ -42,6 +44,44 @@ class Item(Frozen):
         return [
             {"id": str(place), "text": post} if isinstance(post, str) else post for place, post in enumerate(posts, 1)
         ]
+
+
+class Bounds(NamedTuple):
+    """How much an item or a judgment may hold: one long text would keep everybody else waiting.
+
+    Example:
+        >>> Bounds(text=5).excess(Item(question="Tea?", answer="Green tea."))
+        'answer has 10 characters, and a text may have 5 (--max-text)'
+    """
+
+    text: int = 20_000
+    """Most characters of one text."""
+    posts: int = 2_000
+    """Most posts of an item; the longest profile of the paper has 1,488."""
+    item: int = 400_000
+    """Most characters of an item with all its posts."""
+    judgments: int = 500
+    """Most judgments of one user."""
+
+    def excess(self, item: Item) -> str:
+        """What is too large in an item, with the limit; empty where nothing is."""
+        posts = item.posts or ()
+        if len(posts) > self.posts:
+            return f"there are {len(posts)} posts, and an item may have {self.posts} (--max-posts)"
+        texts = {"question": item.question, "answer": item.answer, "user": item.user or ""}
+        texts |= {f"posts[{place}]": post.text for place, post in enumerate(posts)}
+        texts |= {f"plan[{place}]": line for place, line in enumerate(item.plan)}
+        if said := self.long_text(texts):
+            return said
+        total = sum(map(len, texts.values()))
+        return f"it has {total} characters, and an item may have {self.item} (--max-item)" if total > self.item else ""
+
+    def long_text(self, texts: Mapping[str, str]) -> str:
+        """The first of these texts that is too long, by its name."""
+        for name, text in texts.items():
+            if len(text) > self.text:
+                return f"{name} has {len(text)} characters, and a text may have {self.text} (--max-text)"
+        return ""
 
 
 class ScoreRequest(Frozen):

@@ -12,7 +12,7 @@ from prbench.models.protocols import Adaptive
 from prbench.rank import BM25, Dense
 from prbench.serve.batching import Batcher, Limits
 from prbench.serve.feedback import FeedbackFile
-from prbench.serve.items import Item, ItemError, Scored
+from prbench.serve.items import Bounds, Item, ItemError, Scored
 from prbench.serve.lint import check_servable
 from prbench.serve.metrics import Metrics
 from prbench.serve.settings import ServeConfig
@@ -30,6 +30,10 @@ class NotAdaptiveError(Exception):
 
 class UnusedFeedbackError(Exception):
     """The context shows the model nobody, so that no judgment could change a score."""
+
+
+class TooLargeError(Exception):
+    """A judgment beyond what the server takes."""
 
 
 class Reply(NamedTuple):
@@ -50,19 +54,28 @@ class RewardService:
         limits: Of batches and queue.
         suite: The name of the suite whose users are known.
         choice: All that decides what is shown, beside the context: part of the revision.
+        bounds: How much an item or a judgment may hold.
     """
 
     def __init__(
-        self, model: Rater, views: Views, feedback: FeedbackFile, limits: Limits, suite: str, choice: Sequence[object]
+        self,
+        model: Rater,
+        views: Views,
+        feedback: FeedbackFile,
+        limits: Limits,
+        suite: str,
+        choice: Sequence[object],
+        bounds: Bounds,
     ) -> None:
         self._model = model
         self._views = views
         self._feedback = feedback
         self._suite = suite
         self._choice = choice
+        self._bounds = bounds
         self._changes = 0
         self.metrics = Metrics()
-        self.batcher = Batcher(model, self._show, limits, self.metrics)
+        self.batcher = Batcher(model, self._show, limits, self.metrics, views.cost)
 
     @property
     def card(self) -> ModelCard:
@@ -74,10 +87,13 @@ class RewardService:
         """Whether judgments change scores: the model learns from them, and is shown whom it scores for."""
         return self._learns and bool(self._views.context.needs)
 
-    async def score(self, items: Sequence[Item]) -> Reply:
-        """Score items, in their order."""
+    async def score(self, items: Sequence[Item], within_s: float | None = None) -> Reply:
+        """Score items, in their order, within the time that the client waits."""
         before = self._changes
-        scored = await self.batcher.score(items)
+        excess = [self._bounds.excess(item) for item in items]
+        taken = [item for item, said in zip(items, excess, strict=True) if not said]
+        answered = iter(await self.batcher.score(taken, within_s) if taken else ())
+        scored = [ItemError("too-large", said) if said else next(answered) for said in excess]
         for result in scored:
             if isinstance(result, ItemError):
                 self.metrics.errors.add(kind=result.kind)
@@ -93,6 +109,8 @@ class RewardService:
     async def adapt(self, user: str, judgment: Judgment) -> int:
         """Learn from one more judgment and keep it; returns how many there are."""
         self._must_adapt()
+        if said := self._bounds.long_text({"user": user, **judgment.model_dump()}):
+            raise TooLargeError(said)
         return await self.batcher.call(lambda: self._adapt(user, judgment))
 
     async def forget(self, user: str) -> int:
@@ -171,6 +189,9 @@ class RewardService:
         before = self.judged(user)
         if judgment in before:
             return len(before)
+        if len(before) >= self._bounds.judgments:
+            most = self._bounds.judgments
+            raise TooLargeError(f"{user[:80]!r} has judged {len(before)} pairs, and {most} are kept (--max-judgments)")
         self._changes += 1
         self._fit(user, (*before, judgment))
         try:
@@ -207,10 +228,10 @@ def open_service(
         rater.prepare()
     ranker = BM25() if config.ranker == "bm25" else Dense(load_encoder(config.ranker, config.options))
     views = Views(pairs, rater, context, ranker=ranker, seed=config.seed)
-    limits = Limits(config.max_batch, config.max_wait_ms / 1000, config.max_queue)
+    limits = Limits(config.max_batch, config.max_wait_ms / 1000, config.max_queue, config.deadline_s)
     with FeedbackFile(config.state) as feedback:
         choice = (ranker.name, pairs.record.fingerprint, config.seed)
-        service = RewardService(rater, views, feedback, limits, pairs.record.name, choice)
+        service = RewardService(rater, views, feedback, limits, pairs.record.name, choice, config.bounds)
         try:
             service.replay()
             yield service

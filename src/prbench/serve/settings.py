@@ -8,6 +8,7 @@ from pydantic import Field, ValidationError
 
 from prbench.config import ModelOptions
 from prbench.errors import ConfigError
+from prbench.serve.items import Bounds
 from prbench.types import Frozen
 
 DEFAULT_STATE = Path("runs/serve/feedback.jsonl")
@@ -40,6 +41,16 @@ class ServeConfig(Frozen):
     max_queue: int = Field(default=4096, ge=1)
     max_body: int = Field(default=16 * 2**20, ge=1)
     """Most bytes of a request."""
+    max_text: int = Field(default=Bounds().text, ge=1)
+    """Most characters of one text."""
+    max_posts: int = Field(default=Bounds().posts, ge=1)
+    """Most posts of an item."""
+    max_item: int = Field(default=Bounds().item, ge=1)
+    """Most characters of an item with all its posts."""
+    max_judgments: int = Field(default=Bounds().judgments, ge=1)
+    """Most judgments of one user."""
+    deadline_s: float = Field(default=120.0, gt=0)
+    """The longest that a request may take."""
     state: Path = DEFAULT_STATE
     drain_s: float = Field(default=60.0, gt=0)
     """The most that answering what was accepted may take once the server is told to stop."""
@@ -66,6 +77,11 @@ class ServeConfig(Frozen):
     def token(self) -> str | None:
         """What clients must send."""
         return read_token(self.token_env)
+
+    @property
+    def bounds(self) -> Bounds:
+        """How much an item or a judgment may hold."""
+        return Bounds(self.max_text, self.max_posts, self.max_item, self.max_judgments)
 
     def check_reach(self) -> None:
         """Refuse to stand open to a network by mistake."""

@@ -13,6 +13,8 @@ from prbench.contexts import ContextBuilder, ShownAnswers, Unfit
 from prbench.errors import ContextError, ModelError
 from prbench.models import Rater
 from prbench.rank import Ranker
+from prbench.serve.batching import waiting_of
+from prbench.serve.gathering import Waiting
 from prbench.serve.items import Item, ItemError
 from prbench.types import AnswerView, Context, Pair, Post
 
@@ -49,6 +51,7 @@ class Views:
         self._new_builder = partial(ContextBuilder, pairs, model, ranker=ranker, seed=seed, plans=self._plans)
         self._builder = self._new_builder()
         self._shown = 0
+        self._lengths: dict[str, int] = {}
         self._by_user: dict[str, dict[str, list[Pair]]] = defaultdict(lambda: defaultdict(list))
         for pair in pairs:
             self._by_user[pair.user][pair.question].append(pair)
@@ -57,6 +60,16 @@ class Views:
     def users(self) -> int:
         """How many users the suite has."""
         return len(self._by_user)
+
+    def cost(self, item: Item) -> Waiting:
+        """What scoring an item costs: its own texts, and the posts that the suite has of its user."""
+        found = waiting_of(item)
+        if item.posts is not None or item.user is None or not self.context.needs:
+            return found
+        if item.user not in self._lengths and item.user in self._by_user:
+            [pair, *_] = next(iter(self._by_user[item.user].values()))
+            self._lengths[item.user] = sum(len(post.text) for post in pair.profile)
+        return found._replace(shared=found.shared + self._lengths.get(item.user, 0))
 
     def show(self, items: Sequence[Item], judged: Mapping[str, object] | None = None) -> list[Shown]:
         """What the model sees of each item, or why it can see nothing.

@@ -24,7 +24,7 @@ _LATER = frozenset({408, 429, 502, 503, 504})
 _FIRST_WAIT_S = 0.25
 _SCORES = frozenset({200, 207})
 """Statuses whose entries may be scores."""
-_ERRORS_ONLY = frozenset({422, 500})
+_ERRORS_ONLY = frozenset({413, 422, 500})
 """Statuses whose body may say, item by item, why there is no score."""
 
 
@@ -84,7 +84,9 @@ class RewardClient:
         self._max_wait_s = max_wait_s
         self._batch = batch
         token = read_token(token_env)
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        headers = {"Prefer": f"wait={max(1, int(timeout_s))}"}
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=64)
         self._http = httpx.Client(base_url=self.url, headers=headers, timeout=timeout_s, limits=limits)
 

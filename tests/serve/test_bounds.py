@@ -1,0 +1,231 @@
+"""One long text, or one client with much to ask, keeps no other client waiting."""
+
+import asyncio
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+
+from prbench.models import ModelCard
+from prbench.serve import RewardClient
+from prbench.serve.batching import Batcher, Limits, OverloadedError, TooManyError
+from prbench.serve.gathering import Waiting, gather
+from prbench.serve.items import Item
+from prbench.serve.metrics import Metrics
+from prbench.types import AnswerView, Channel, Message, Outcome, Prompt
+from serve_models import Adaptive, Recorder, known_score
+
+POST = {"question": "Tea?", "posts": ["I like tea."]}
+
+
+class Reader:
+    """A model whose time grows with the text, as a real one's does: so many characters a second."""
+
+    def __init__(self, speed=200_000):
+        self.speed = speed
+        self.batches = []
+        self.card = ModelCard(address="reader", revision="1", reads=frozenset(Channel))
+
+    def render(self, view):
+        texts = [*(post.text for post in view.posts), view.question, view.answer]
+        return Prompt(tuple(Message("user", text) for text in texts))
+
+    def rate(self, views):
+        self.batches.append([len(view.answer) for view in views])
+        for place, view in enumerate(views):
+            length = len(view.question) + len(view.answer) + sum(len(post.text) for post in view.posts)
+            time.sleep(length / self.speed)
+            yield place, Outcome.scored(known_score(view.question, view.answer, view.posts))
+
+
+TOO_LARGE = {
+    "a long answer": ({**POST, "answer": "x" * 20_001}, "answer has 20001 characters, and a text may have 20000"),
+    "a long question": ({"question": "x" * 400_000, "answer": "a", "posts": []}, "question has 400000 characters"),
+    "a long post": ({"question": "Tea?", "answer": "a", "posts": ["y", "x" * 30_000]}, "posts[1] has 30000"),
+    "a long plan": ({**POST, "answer": "a", "plan": ["x" * 30_000]}, "plan[0] has 30000 characters"),
+    "a long name": ({**POST, "answer": "a", "user": "x" * 30_000}, "user has 30000 characters"),
+    "many posts": ({"question": "Tea?", "answer": "a", "posts": ["x"] * 200_000}, "200000 posts, and an item may have"),
+    "all together": ({"question": "Tea?", "answer": "a", "posts": ["x" * 19_000] * 30}, "an item may have 400000"),
+}
+
+
+@pytest.mark.parametrize(("item", "says"), TOO_LARGE.values(), ids=TOO_LARGE)
+def test_what_is_too_large_is_told_with_the_limit_and_costs_its_neighbours_nothing(start, item, says):
+    model = Recorder()
+    sound = {**POST, "answer": "Green."}
+    with start(model, context="profile+plan") as client:
+        began = time.monotonic()
+        alone = client.post("/score", json={"items": [item]})
+        took_s = time.monotonic() - began
+        beside = client.post("/score", json={"items": [item, sound]})
+    assert alone.status_code == 413
+    assert alone.json()["items"][0]["error"]["kind"] == "too-large"
+    assert says in alone.json()["items"][0]["error"]["message"]
+    assert took_s < 5
+    assert beside.status_code == 207
+    assert beside.json()["scores"][0] is None
+    assert beside.json()["scores"][1] is not None
+    assert [[view.answer for view in batch] for batch in model.batches] == [["Green."]]
+
+
+def test_the_limits_can_be_set(start):
+    with start(Recorder(), max_text=5) as client:
+        found = client.post("/score", json={"items": [{**POST, "answer": "abcdef", "question": "Tea?"}]})
+        assert "a text may have 5 (--max-text)" in found.json()["items"][0]["error"]["message"]
+        assert client.post("/score", json={"items": [{"question": "T?", "answer": "abc", "posts": ["x"]}]}).is_success
+
+
+def test_openrlhf_is_told_as_well(start):
+    label = '{"question": "Tea?", "posts": ["I like tea."]}'
+    with start(Recorder()) as client:
+        body = {"query": ["Q" + "x" * 30_000], "prompts": ["Q"], "labels": [label]}
+        found = client.post("/get_reward", json=body)
+    assert (found.status_code, found.json()["error"]["kind"]) == (413, "too-large")
+
+
+def test_the_client_of_a_trainer_can_drop_what_is_too_large(start):
+    with start(Recorder()) as client, RewardClient(str(client.base_url), on_error="drop") as rewards:
+        assert rewards.score([{**POST, "answer": "x" * 30_000}]) == [None]
+        assert rewards.tally.dropped == {"too-large": 1}
+
+
+def test_a_long_judgment_and_too_many_of_them_are_refused(start):
+    judgment = {"question": "Which?", "chosen": "red", "rejected": "blue"}
+    with start(Adaptive(), max_judgments=3) as client:
+        long = client.post("/users/zoe/feedback", json={**judgment, "chosen": "x" * 1_400_000})
+        many = [client.post("/users/zoe/feedback", json={**judgment, "question": f"{n}?"}) for n in range(5)]
+        again = client.post("/users/zoe/feedback", json={**judgment, "question": "0?"})
+        kept = client.get("/users/zoe/feedback").json()["count"]
+    assert long.status_code == 413
+    assert "chosen has 1400000 characters, and a text may have 20000 (--max-text)" in long.json()["error"]["message"]
+    assert [one.status_code for one in many] == [200, 200, 200, 413, 413]
+    assert "3 are kept (--max-judgments)" in many[-1].json()["error"]["message"]
+    assert (again.status_code, kept) == (200, 3)
+
+
+def items(*answers, question="Tea?"):
+    return [Item(question=question, answer=answer) for answer in answers]
+
+
+def show(asked):
+    return [AnswerView(item.question, item.answer) for item in asked]
+
+
+def run(work):
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
+
+
+def test_a_small_request_waits_for_no_more_than_the_batch_under_way():
+    """Twenty long requests, of half a second each, stand before it."""
+    model = Reader(speed=20_000)
+    batcher = Batcher(model, show, Limits(max_wait_s=0), Metrics())
+
+    async def scenario():
+        long = [asyncio.ensure_future(batcher.score(items("x" * 20_000, question=f"{n}?"))) for n in range(20)]
+        await asyncio.sleep(0.1)
+        waited = []
+        for number in range(4):
+            began = time.monotonic()
+            assert await batcher.score(items(f"s{number}")) == [known_score("Tea?", f"s{number}")]
+            waited.append(time.monotonic() - began)
+        for one in long:
+            one.cancel()
+        return waited
+
+    waited = run(scenario())
+    batcher.stop()
+    # Of some three seconds: nearly all that is allowed before the model's speed is known, or two seconds of it later.
+    assert max(waited) < 4
+    assert len(model.batches) > 5
+
+
+def test_a_long_request_gets_its_turn_while_short_ones_keep_coming():
+    model = Reader(speed=400_000)
+    batcher = Batcher(model, show, Limits(max_batch=4, max_wait_s=0), Metrics())
+
+    async def scenario():
+        stop = threading.Event()
+
+        async def keep_coming(name):
+            number = 0
+            while not stop.is_set():
+                number += 1
+                await batcher.score(items(f"{name} {number} " + "y" * 2_000))
+
+        crowd = [asyncio.ensure_future(keep_coming(name)) for name in "abcdefgh"]
+        await asyncio.sleep(0.2)
+        found = await asyncio.wait_for(batcher.score(items(*(f"{n}" + "x" * 19_000 for n in range(8)))), 30)
+        stop.set()
+        await asyncio.gather(*crowd)
+        return found
+
+    assert run(scenario()) == [known_score("Tea?", f"{n}" + "x" * 19_000) for n in range(8)]
+    batcher.stop()
+
+
+def test_a_batch_is_cut_by_cost_but_candidates_share_their_prompt():
+    alike = [Waiting("ann", "Tea?", own=100, shared=50_000) for _ in range(8)]
+    assert gather(alike, most=32, budget=10_000) == list(range(8))
+    unlike = [Waiting("ann", f"{n}?", own=100, shared=4_000) for n in range(8)]
+    assert gather(unlike, most=32, budget=10_000) == [0, 1]
+
+
+def learned(batcher):
+    """Let it find out how fast its model is."""
+    return batcher.score(items("z" * 4_000))
+
+
+def test_what_cannot_be_done_in_time_is_refused_before_it_is_begun():
+    model = Reader(speed=20_000)
+    batcher = Batcher(model, show, Limits(max_wait_s=0, deadline_s=3), Metrics())
+
+    async def scenario():
+        await learned(batcher)
+        with pytest.raises(TooManyError, match=r"would take about \d+ s, and it may take 3 s"):
+            await batcher.score(items(*(f"{n}" + "x" * 19_000 for n in range(5))))
+        with pytest.raises(TooManyError, match="may take 1 s"):
+            await batcher.score(items("x" * 40_000), within_s=1)
+        waiting = [asyncio.ensure_future(batcher.score(items("w" * 19_000, question=f"{n}?"))) for n in range(2)]
+        await asyncio.sleep(0.05)
+        with pytest.raises(OverloadedError, match="too long for this request"):
+            await batcher.score(items("v" * 45_000))
+        for one in waiting:
+            one.cancel()
+
+    run(scenario())
+    batcher.stop()
+    assert 45_000 not in [length for batch in model.batches for length in batch]
+
+
+def test_what_was_not_reached_before_its_deadline_is_not_begun():
+    model = Recorder()
+    model.gate.clear()
+    batcher = Batcher(model, show, Limits(max_batch=1, max_wait_s=0, deadline_s=0.2), Metrics())
+
+    async def scenario():
+        first = asyncio.ensure_future(batcher.score(items("under way")))
+        while not model.batches:
+            await asyncio.sleep(0.005)
+        late = asyncio.ensure_future(batcher.score(items("late")))
+        await asyncio.sleep(0.3)
+        model.gate.set()
+        with pytest.raises(OverloadedError, match="before its deadline"):
+            await late
+        return await first
+
+    assert run(scenario()) == [known_score("Tea?", "under way")]
+    batcher.stop()
+    assert [[view.answer for view in batch] for batch in model.batches] == [["under way"]]
+
+
+def test_a_client_says_how_long_it_waits(start):
+    with start(Reader(speed=20_000), context="none") as client:
+        client.post("/score", json={"items": [{"question": "Tea?", "answer": "z" * 4_000}]})
+        body = {"items": [{"question": "Tea?", "answer": "x" * 19_999}, {"question": "Tea?", "answer": "y" * 19_999}]}
+        refused = client.post("/score", json=body, headers={"Prefer": "respond-async, wait=1"})
+        taken = httpx.post(f"{client.base_url}/score", json=body, timeout=30)
+    assert (refused.status_code, refused.json()["error"]["kind"]) == (413, "items")
+    assert taken.status_code == 200
