@@ -212,11 +212,11 @@ class Batcher:
                 f"the request would take about {alone_s:.0f} s, and it may take {allowed_s:.0f} s: "
                 "send fewer or shorter items"
             )
-        before = sum(
-            other.left for other in {id(one): one for one, _ in self._queue}.values() if other.left <= job.left
-        )
-        if (before + job.left) / self._speed > allowed_s:
-            raise OverloadedError(f"what waits takes about {before / self._speed:.0f} s, too long for this request")
+        jobs = {id(other): other for other, _ in self._queue}.values()
+        under_way_s = max(0.0, self._busy_until - job.arrived)
+        before_s = under_way_s + sum(other.left for other in jobs if other.left <= job.left) / self._speed
+        if before_s + alone_s > allowed_s:
+            raise OverloadedError(f"what comes first takes about {before_s:.0f} s, too long for this request")
 
     def drain(self) -> None:
         """Accept nothing more; what was accepted is still answered."""
