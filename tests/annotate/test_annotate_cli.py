@@ -11,12 +11,13 @@ import pytest
 from typer.testing import CliRunner
 
 from annotate_study import Client, fill, pairs, prefer_green, study
-from prbench.annotate.serve import is_loopback, listen
+from prbench.annotate.serve import listen
 from prbench.annotate.study import Invitation
 from prbench.cli import app
 from prbench.cli.annotate import _announce
 from prbench.data import write_pairs
 from prbench.errors import ConfigError, PrbenchError
+from prbench.web import is_loopback
 
 RUN = CliRunner()
 

@@ -224,6 +224,7 @@ def test_the_command_serves_and_stops_on_interrupt(run):
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
             connection.request("GET", "/leaderboard")
             assert connection.getresponse().status == 200
+            connection.close()
             process.send_signal(signal.SIGINT)
             process.wait(timeout=10)
         finally:

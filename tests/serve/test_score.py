@@ -248,6 +248,20 @@ def test_a_long_answer_does_not_keep_the_server_busy(faulty, filler, is_end):
     assert time.perf_counter() - began < 5
 
 
+def test_what_a_function_raised_is_in_the_log_and_not_in_the_reply(start, ask, caplog):
+    def fussy(question, answer):
+        if answer == "raise":
+            raise ValueError("secret/path")
+        return 1.0
+
+    with start(fussy, context="none") as client:
+        assert ask(client, item("one"))[0] == 200
+        reply = client.post("/score", json={"items": [item("raise"), item("two")]})
+    assert reply.json()["scores"] == [None, 1.0]
+    assert "secret" not in reply.text
+    assert "secret/path" in caplog.text
+
+
 def test_a_function_is_served_too(start, ask):
     with start(follows_posts) as client:
         status, entries = ask(client, {"question": "Which?", "answer": "red", "posts": ["red red"]})

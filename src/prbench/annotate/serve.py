@@ -3,7 +3,6 @@
 Loopback unless another host is named. Another host is spoken to in plain HTTP, so whoever names one is warned.
 """
 
-import ipaddress
 import socket
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -13,8 +12,8 @@ from urllib.parse import urlsplit
 from prbench.annotate.store import Store
 from prbench.annotate.study import Invitation
 from prbench.errors import ConfigError, MissingExtraError
-
-LOOPBACK = "127.0.0.1"
+from prbench.web import LOOPBACK
+from prbench.web import listen as bind
 
 
 class Place(NamedTuple):
@@ -31,7 +30,7 @@ class Place(NamedTuple):
 
 def require_extra() -> None:
     """Say what to install, before anything is made, where the server's libraries are missing."""
-    if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
+    if any(find_spec(name) is None for name in ("starlette",)):
         raise MissingExtraError("prbench annotate", "annotate")
 
 
@@ -49,8 +48,7 @@ def listen(host: str = LOOPBACK, port: int = 0, url: str | None = None) -> Place
     if url is None and host in ("0.0.0.0", "::"):  # noqa: S104  (refused, not bound)
         raise ConfigError(f"--host {host} is no address to send people to", hint="say with --url how they reach it")
     try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listener = socket.create_server((host, port), family=family, backlog=128)
+        listener = bind(host, port)
     except OSError as error:
         raise ConfigError(
             f"cannot listen on {host}, port {port}: {error.strerror or error}", hint="choose another --port or --host"
@@ -66,34 +64,15 @@ def listen(host: str = LOOPBACK, port: int = 0, url: str | None = None) -> Place
         raise ConfigError(f"--url {url!r} is no address to send people to", hint=hint) from error
 
 
-def is_loopback(host: str) -> bool:
-    """Whether nobody outside this machine can reach it.
-
-    Example:
-        >>> is_loopback("127.0.0.1"), is_loopback("0.0.0.0")
-        (True, False)
-    """
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def serve(store: Store, place: Place) -> None:
     """Answer until interrupted; then move everything into the one file."""
     import uvicorn
 
     from prbench.annotate.app import make_app
+    from prbench.web import server_config
 
-    config = uvicorn.Config(
-        make_app(store, place.hosts, secure=place.url.startswith("https:")),
-        lifespan="off",
-        log_level="error",
-        access_log=False,  # addresses hold invitation tokens
-        server_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=3,
-    )
+    app = make_app(store, place.hosts, secure=place.url.startswith("https:"))
+    config = server_config(app, timeout_graceful_shutdown=3)
     try:
         uvicorn.Server(config).run(sockets=[place.listener])
     finally:

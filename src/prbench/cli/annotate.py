@@ -156,9 +156,10 @@ def _load(suite: str, split: str, column: list[str]) -> "Suite":
 def _announce(opened: "Opened", place: Any, host: str, new_links: bool) -> None:
     from prbench.annotate import serve as server
     from prbench.annotate.study import renew_invitations
+    from prbench.web import is_loopback
 
     study = opened.study
-    if not server.is_loopback(host) and not place.url.startswith("https:"):
+    if not is_loopback(host) and not place.url.startswith("https:"):
         print(
             f"warning: {host} can be reached from other machines, and links and answers travel unencrypted; "
             "better put a TLS proxy before this server and name it with --url https://…",

@@ -15,8 +15,8 @@ _EXTRAS = {
     "hub": ("datasets",),
     "api": ("httpx", "stamina"),
     "scale": ("ray",),
-    "annotate": ("starlette", "uvicorn", "nltk"),
-    "serve": ("starlette", "uvicorn"),
+    "annotate": ("starlette", "nltk"),
+    "serve": ("httpx", "starlette"),
     "train": ("peft",),
 }
 

@@ -39,8 +39,8 @@ from prbench.serve.items import (
 )
 from prbench.serve.rollout import items_of
 from prbench.serve.service import NotAdaptiveError, Reply, RewardService, TooLargeError, UnusedFeedbackError
-from prbench.serve.settings import is_loopback
 from prbench.types import Judgment
+from prbench.web import is_loopback
 
 _LOG = logging.getLogger(__name__)
 _BODY_S = 30.0

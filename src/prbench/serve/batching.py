@@ -374,7 +374,7 @@ class Batcher:
         began = time.perf_counter()
         try:
             for place, outcome in self._model.rate(views):
-                outcomes[place] = outcome
+                outcomes[place] = _discreet(outcome)
         except Exception as error:
             if len(views) > 1:
                 return [outcome for view in views for outcome in self._ask([view])]
@@ -412,6 +412,14 @@ def _settle(done: Future[Any], chore: Callable[[], Any]) -> None:
         done.set_result(chore())
     except Exception as error:
         done.set_exception(error)
+
+
+def _discreet(outcome: Outcome) -> Outcome:
+    """An outcome whose reason a client may read: why a model failed may quote paths and texts of this machine."""
+    if outcome.status != "failed":
+        return outcome
+    _LOG.error("an item failed: %s", outcome.reason)
+    return Outcome.failed("the model failed; the server's log says more")
 
 
 def _logged(error: BaseException) -> str:

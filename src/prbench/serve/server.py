@@ -16,6 +16,7 @@ from prbench.models import Model
 from prbench.serve.app import Door, make_app
 from prbench.serve.service import RewardService, open_service
 from prbench.serve.settings import ServeConfig
+from prbench.web import listen, server_config
 
 _TICK_S = 0.02
 _LAST_BYTES_S = 10.0
@@ -32,7 +33,6 @@ def serve(config: ServeConfig, ready: Callable[[str, RewardService], None], *, m
     """
     with _bound(config) as bound, open_service(config, model=model) as service:
         server = _server(service, config)
-        bound.listen()  # from here on nobody is refused: whoever comes waits for the loop to start
         ready(_url(config, bound), service)
         server.run(sockets=[bound])
     return service.batcher.idle and not service.batcher.abandoned and not server.cut_off
@@ -77,16 +77,14 @@ def serving(config: ServeConfig, *, model: Model | None = None, suite: Suite | N
 def _bound(config: ServeConfig) -> Iterator[socket.socket]:
     """The socket, taken before a model is loaded, so that a port in use is told at once."""
     config.check_reach()  # here and not only in `ServeConfig.of`: this is the one way to a socket
-    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
-    with socket.socket(family) as bound:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            bound.bind((config.host, config.port))
-        except OSError as error:
-            raise ConfigError(
-                f"cannot listen on {config.host}:{config.port}: {error.strerror}",
-                hint="choose another --port; 0 takes a free one",
-            ) from error
+    try:
+        bound = listen(config.host, config.port)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot listen on {config.host}:{config.port}: {error.strerror}",
+            hint="choose another --port; 0 takes a free one",
+        ) from error
+    with bound:
         yield bound
 
 
@@ -97,18 +95,8 @@ def _url(config: ServeConfig, bound: socket.socket) -> str:
 
 def _server(service: RewardService, config: ServeConfig) -> "DrainingServer":
     app = make_app(service, Door(config.token, config.loopback, config.max_body))
-    settings = uvicorn.Config(
-        app,
-        loop="asyncio",
-        http="h11",
-        ws="none",
-        lifespan="off",
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        timeout_keep_alive=60,
-        timeout_graceful_shutdown=int(_LAST_BYTES_S),
-    )
+    patience = {"timeout_keep_alive": 60, "timeout_graceful_shutdown": int(_LAST_BYTES_S)}
+    settings = server_config(app, log_level="warning", **patience)
     return DrainingServer(settings, service, config.drain_s)
 
 

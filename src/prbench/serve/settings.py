@@ -1,7 +1,6 @@
 """What a user may set of a server; what does not fit together is refused before a model is loaded."""
 
 import os
-from ipaddress import ip_address
 from pathlib import Path
 
 from pydantic import Field, ValidationError
@@ -10,6 +9,7 @@ from prbench.config import ModelOptions
 from prbench.errors import ConfigError
 from prbench.serve.items import Bounds
 from prbench.types import Frozen
+from prbench.web import LOOPBACK, is_loopback
 
 DEFAULT_STATE = Path("runs/serve/feedback.jsonl")
 """Where judgments are kept unless told otherwise."""
@@ -29,7 +29,7 @@ class ServeConfig(Frozen):
     context: str = "profile"
     ranker: str = "bm25"
     seed: int = 0
-    host: str = "127.0.0.1"
+    host: str = LOOPBACK
     port: int = Field(default=8000, ge=0, le=65535)
     """0 takes any free one."""
     token_env: str | None = None
@@ -90,21 +90,6 @@ class ServeConfig(Frozen):
                 f"host {self.host!r} can be reached from other machines, and there is no token",
                 hint="name the variable that holds one with --token-env NAME, or say --insecure",
             )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host name or address is this machine's own.
-
-    Example:
-        >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
-        (True, True, False)
-    """
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def read_token(variable: str | None) -> str | None:

@@ -1,20 +1,20 @@
-"""The server: loopback only, GET only, its own name only."""
+"""The server of the viewer: loopback only, GET only, its own name only."""
 
 import json
-import os
-import sys
+import socket
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import urlsplit
 
+import uvicorn
+
+from prbench.errors import ConfigError
 from prbench.report.view.live import Live, page_policy
+from prbench.web import LOOPBACK, listen, server_config
 
-LOOPBACK = "127.0.0.1"
 _HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -23,106 +23,98 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
 }
 _NOTHING = "default-src 'none'; frame-ancestors 'none'"
+_TICK_S = 0.02
+
+Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 
-class Server(ThreadingHTTPServer):
-    """Serves the pages of some runs on this machine.
+class Server:
+    """Serves the pages of some runs on this machine; made by `serve`.
 
     Args:
         live: The pages.
-        port: Where; if it is taken, any free one.
+        listener: The socket it answers on.
     """
 
-    daemon_threads = True
-    # A viewer that is started again finds its port; on Windows two could listen there and answer for each other.
-    allow_reuse_address = os.name == "posix"
-
-    def __init__(self, live: Live, port: int = 0) -> None:
+    def __init__(self, live: Live, listener: socket.socket) -> None:
         self.live = live
-        try:
-            super().__init__((LOOPBACK, port), _Handler)
-        except OSError:
-            super().__init__((LOOPBACK, 0), _Handler)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that went away while it was answered is nobody's fault; anything else keeps its traceback."""
-        if not isinstance(sys.exception(), ConnectionError):
-            super().handle_error(request, client_address)
+        self.server_address: tuple[str, int] = listener.getsockname()
+        self._hosts = {f"{name}:{self.port}".encode() for name in (LOOPBACK, "localhost")}
 
     @property
     def port(self) -> int:
         """Where it listens."""
-        return int(self.server_address[1])
+        return self.server_address[1]
 
     @property
     def url(self) -> str:
         """The address to open."""
         return f"http://{LOOPBACK}:{self.port}/"
 
+    async def __call__(self, scope: Mapping[str, Any], receive: object, send: Send) -> None:
+        """Answer one request with a page, the progress, or why not."""
+        if scope["type"] != "http":
+            return
+        if scope["method"] != "GET":
+            await _send(send, HTTPStatus.METHOD_NOT_ALLOWED, "text/plain", "only GET is answered\n", close=True)
+        elif dict(scope["headers"]).get(b"host", b"") not in self._hosts:  # also a name rebound to this machine
+            await _send(
+                send, HTTPStatus.MISDIRECTED_REQUEST, "text/plain", "this server answers to its own name only\n"
+            )
+        elif scope["path"] == "/progress.json":
+            await _send(send, HTTPStatus.OK, "application/json", self._progress())
+        elif scope["path"] in self.live.pages:
+            page = self.live.pages[scope["path"]]
+            await _send(send, HTTPStatus.OK, "text/html", page, page_policy(page))
+        else:
+            await _send(send, HTTPStatus.NOT_FOUND, "text/plain", "there is no such page\n")
+
+    def _progress(self) -> str:
+        runs = [run._asdict() for run in self.live.progress()]
+        data = {"version": self.live.version, "problem": self.live.problem, "runs": runs}
+        return json.dumps(data, ensure_ascii=False)
+
 
 @contextmanager
 def serve(live: Live, port: int = 0) -> Iterator[Server]:
-    """Serve in threads of their own until the block ends."""
-    with Server(live, port) as server:
-        works = (partial(server.serve_forever, poll_interval=0.1), live.follow)
-        threads = [threading.Thread(target=work, daemon=True) for work in works]
+    """Serve in threads of their own until the block ends.
+
+    Args:
+        live: The pages, which are kept up to date meanwhile.
+        port: Where; if it is taken, any free one.
+    """
+    try:
+        listener = listen(LOOPBACK, port)
+    except OSError:
+        listener = listen(LOOPBACK, 0)
+    server = Server(live, listener)
+    process = uvicorn.Server(server_config(server, timeout_graceful_shutdown=1))
+    threads = [
+        threading.Thread(target=process.run, kwargs={"sockets": [listener]}, daemon=True),
+        threading.Thread(target=live.follow, daemon=True),
+    ]
+    with listener:
         for thread in threads:
             thread.start()
         try:
+            while not process.started and threads[0].is_alive():
+                time.sleep(_TICK_S)
+            if not process.started:
+                raise ConfigError("the viewer did not start")
             yield server
         finally:
             live.stop()
-            server.shutdown()
+            process.should_exit = True
             for thread in threads:
                 thread.join(timeout=5)
 
 
-class _Handler(BaseHTTPRequestHandler):
-    server: Server
-    server_version = "prbench"
-    sys_version = ""
-
-    def parse_request(self) -> bool:
-        """Read the request; nothing but GET goes any further."""
-        if not super().parse_request():
-            return False
-        if self.command != "GET":
-            self.close_connection = True
-            self._send(HTTPStatus.METHOD_NOT_ALLOWED, "text/plain", "only GET is answered\n")
-            return False
-        return True
-
-    def do_GET(self) -> None:
-        """Answer with a page or the progress."""
-        if not self._named():
-            self._send(HTTPStatus.MISDIRECTED_REQUEST, "text/plain", "this server answers to its own name only\n")
-            return
-        address, live = urlsplit(self.path).path, self.server.live
-        if address == "/progress.json":
-            runs = [run._asdict() for run in live.progress()]
-            data = {"version": live.version, "problem": live.problem, "runs": runs}
-            self._send(HTTPStatus.OK, "application/json", json.dumps(data, ensure_ascii=False))
-        elif address in live.pages:
-            page = live.pages[address]
-            self._send(HTTPStatus.OK, "text/html", page, page_policy(page))
-        else:
-            self._send(HTTPStatus.NOT_FOUND, "text/plain", "there is no such page\n")
-
-    def _named(self) -> bool:
-        """Whether the request is for us by name: a name rebound to this machine is refused."""
-        hosts = {f"{name}:{self.server.port}" for name in (LOOPBACK, "localhost")}
-        return self.headers.get("Host", "") in hosts
-
-    def _send(self, status: HTTPStatus, kind: str, text: str, policy: str = _NOTHING) -> None:
-        body = text.encode()
-        self.send_response(status)
-        self.send_header("Content-Type", f"{kind}; charset=utf-8")
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("Content-Security-Policy", policy)
-        for name, value in _HEADERS.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(b"" if self.command == "HEAD" else body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing: the terminal belongs to the user."""
+async def _send(
+    send: Send, status: HTTPStatus, kind: str, text: str, policy: str = _NOTHING, *, close: bool = False
+) -> None:
+    body = text.encode()
+    headers = {"Content-Type": f"{kind}; charset=utf-8", "Content-Length": str(len(body)), **_HEADERS}
+    headers |= {"Content-Security-Policy": policy, **({"Connection": "close"} if close else {})}
+    encoded = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": status.value, "headers": encoded})
+    await send({"type": "http.response.body", "body": body})
