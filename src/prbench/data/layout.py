@@ -64,6 +64,10 @@ class RowReader:
         """Read every row as a question; answers, where there are any, are ignored."""
         return [self._read_question(row) for row in rows]
 
+    def where(self, item: Question) -> str:
+        """A pair or question by its id and the place where it was read, for messages."""
+        return f"{self._places[item.id]}, {item.id!r}" if item.id in self._places else repr(item.id)
+
     def notes(self) -> list[str]:
         """What was left out and ignored, for the dataset's record."""
         notes = [f"{count} {reason} left out" for reason, count in sorted(self.left_out.items())]

@@ -15,7 +15,7 @@ from prbench.data.compact import read_compact
 from prbench.data.layout import RowReader
 from prbench.data.registry import Kind, Published, embedded, published, suites
 from prbench.data.rows import MAX_LINE_BYTES, Row, read_rows, stem_of
-from prbench.data.suite import Suite, check_whole_couples
+from prbench.data.suite import Suite, check_structure, check_whole_couples
 from prbench.data.tables import FolderTables, TableFile, guess_split, list_splits
 from prbench.errors import DataError, did_you_mean
 from prbench.types import Pair, Question
@@ -82,7 +82,8 @@ def load_pairs(
     reader = RowReader(columns)
     pairs = reader.read_pairs(found.rows(reader.left_out))
     _refuse_nothing(pairs, found, reader)
-    check_whole_couples(pairs)
+    check_whole_couples(pairs, reader.where)
+    check_structure(pairs, reader.where)
     return Suite.of(
         _select(pairs, split, found.source),
         name=found.name,

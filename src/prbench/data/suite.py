@@ -155,6 +155,15 @@ class Suite(Sequence[Pair]):
         check_mirrors(couples)
         return bool(couples) and 2 * len(couples) == len(self) and all(len(pairs) == 2 for pairs in couples.values())
 
+    def check(self) -> None:
+        """Refuse what would end a run after everything was asked: broken mirrors, couples and tags.
+
+        Raises:
+            DataError: That names the first pair at fault.
+        """
+        check_mirrors(_couples(self._pairs))
+        check_structure(self._pairs)
+
     def _part(self, pairs: Sequence[Pair], note: str) -> "Suite":
         record = self.record
         return Suite.of(
@@ -168,26 +177,62 @@ class Suite(Sequence[Pair]):
         )
 
 
-def check_mirrors(couples: Mapping[str, Sequence[Pair]]) -> None:
+Where = Callable[[Pair], str]
+"""How a message names a pair."""
+
+
+def _by_id(pair: Pair) -> str:
+    return repr(pair.id)
+
+
+def check_mirrors(couples: Mapping[str, Sequence[Pair]], where: Where = _by_id) -> None:
     """Refuse a mirror tag whose pairs are not two halves of one couple; a lone half may be what a filter left."""
     for mirror, pairs in couples.items():
         if len(pairs) > 2 or (len(pairs) == 2 and not _are_mirror_images(*pairs)):
-            ids = ", ".join(repr(pair.id) for pair in pairs)
             raise DataError(
-                f"mirror tag {mirror!r} is broken: {ids} are not one question with swapped answers in one split",
+                f"mirror tag {mirror!r} is broken: {', '.join(map(where, pairs[:5]))} are not one question with "
+                "swapped answers for two users in one split",
                 hint="give each couple its own mirror tag, or remove the tag",
             )
 
 
-def check_whole_couples(pairs: Iterable[Pair]) -> None:
-    """What a source holds must have both halves of every couple."""
+def check_whole_couples(pairs: Iterable[Pair], where: Where = _by_id) -> None:
+    """Refuse a source that has one half of a couple without the other."""
     couples = _couples(pairs)
-    check_mirrors(couples)
+    check_mirrors(couples, where)
     for mirror, halves in couples.items():
         if len(halves) == 1:
             raise DataError(
-                f"mirror tag {mirror!r} is broken: {halves[0].id!r} has no other half",
+                f"mirror tag {mirror!r} is broken: {where(halves[0])} has no other half",
                 hint="add the pair with the swapped answers, or remove the tag",
+            )
+
+
+def check_structure(pairs: Iterable[Pair], where: Where = _by_id) -> None:
+    """Refuse tags that would end a run after everything was paid for: what loads must be able to finish."""
+    users: dict[str, dict[str, Pair]] = {}
+    couple_of: dict[str, Pair] = {}
+    for pair in pairs:
+        axes, poles = (pair.tags.get(name, "") for name in ("axis", "pole"))
+        if axes and poles and axes.count("+") != poles.count("+"):
+            raise DataError(
+                f"{where(pair)}: axis {axes!r} and pole {poles!r} have not equally many parts",
+                hint="give one pole for each axis, joined by '+' in the same order",
+            )
+        if not (couple := pair.tags.get("couple")):
+            continue
+        users.setdefault(couple, {}).setdefault(pair.user, pair)
+        if len(users[couple]) > 2:
+            names = ", ".join(map(repr, users[couple]))
+            raise DataError(
+                f"{where(pair)}: couple {couple!r} has {len(users[couple])} users ({names})",
+                hint="a couple is two users who want the opposite of each other; give the third another couple tag",
+            )
+        if (first := couple_of.setdefault(pair.user, pair)).tags["couple"] != couple:
+            raise DataError(
+                f"{where(pair)}: user {pair.user!r} is in couple {couple!r}, but in {first.tags['couple']!r} "
+                f"at {where(first)}",
+                hint="a user belongs to one couple",
             )
 
 
@@ -202,6 +247,7 @@ def _couples(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:
 def _are_mirror_images(one: Pair, other: Pair) -> bool:
     return (
         one.question == other.question
+        and one.user != other.user
         and one.chosen == other.rejected
         and one.rejected == other.chosen
         and one.tags.get("split") == other.tags.get("split")

@@ -39,6 +39,7 @@ class Session:
         self.address = address if model is not None else config.model
         self.everything = suite if suite is not None else _load(config)
         self.suite = _selected(self.everything, config)
+        self.suite.check()
         self.model = model if model is not None else load_model(config.model, config.options)
         contexts = [Context.parse(name) for name in config.contexts]
         reads = self.model.card.reads
