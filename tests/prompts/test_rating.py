@@ -23,6 +23,9 @@ READ = [
     ("I would say 3 of 5 points are met.\nRating: 6", 6.0),
     ("Rating: 6\nChecked.\nRating: 6.0", 6.0),
     ("<think>Rating: 2</think>Rating: 9", 9.0),
+    ("Rating: 7\nHope this helps!", 7.0),
+    ('{"reasoning": "fits", "rating": 7.5}', 7.5),
+    ("\\boxed{7}", 7.0),
 ]
 
 REFUSED = [
@@ -48,7 +51,9 @@ REFUSED = [
     ("between 7 and 8", "one number"),
     ("It deserves a solid 7 for its warmth", "not a rating line"),
     ("Rating: 7\nRating: 8", "contradict"),
-    ("Rating: 7\nHope this helps!", "not a rating line"),
+    ("Rating: 7\nMaybe 8.", "not a rating line"),
+    ('{"rating": [7]}', "one number"),
+    ('{"rating": 70}', "between 1 and 10"),
     ("Result: 7", "one number"),
 ]
 

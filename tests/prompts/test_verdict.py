@@ -57,6 +57,19 @@ READ = [
     ("As a result: about equal at first, but the tone decides.\nResult: A", "first"),
     ("Result-oriented readers like A.\nResult: B", "second"),
     ("Results: mixed.\nResult: A", "first"),
+    ('{"result": "A"}', "first"),
+    ('{"reasoning": "B is long {really}.", "result": "tie"}', "tie"),
+    ('{"Result": "Answer B"}', "second"),
+    ('Some thoughts.\n{"result": "B"}', "second"),
+    ('```json\n{"reasoning": "short", "result": "B"}\n```', "second"),
+    ('<think>{"result": "A"}</think>{"result": "B"}', "second"),
+    ("\\boxed{A}", "first"),
+    ("So the final answer is $\\boxed{B}$.", "second"),
+    ("\\boxed{\\text{tie}}", "tie"),
+    ("I weigh both.\n\nThus \\(\\boxed{A}\\)", "first"),
+    ("Result: A\n\nHope this helps!", "first"),
+    ("Result: B\nLet me know if you need more detail.", "second"),
+    ("Result: tie\n\nThank you!", "tie"),
 ]
 
 REFUSED = [
@@ -110,8 +123,23 @@ REFUSED = [
     ("<think>A is better. Result: A", "does not end"),
     ("Result: A<think>", "does not end"),
     ("<think>a</think>", "empty"),
-    ('{"result": "A"}', "not A, B or tie"),  # JSON was not asked for
-    ("\\boxed{A}", "not A, B or tie"),
+    ('{"verdict": "A"}', "not A, B or tie"),
+    ('{"result": ["A"]}', "not A, B or tie"),
+    ('{"result": true}', "not A, B or tie"),
+    ('{"result": "C"}', "not A, B or tie"),
+    ('{"result": "A", "result": "both"}', "not A, B or tie"),
+    ('{"result": "A"', "not A, B or tie"),
+    ('{"result": "A"} On reflection B.', "not a result line"),
+    ("\\boxed{C}", "not A, B or tie"),
+    ("\\boxed{A} or \\boxed{B}", "contradict"),
+    ("\\boxed{A}\nNo, the other one.", "not a result line"),
+    ("\\boxed{A", "not A, B or tie"),
+    ("Result: A\nWait, that is wrong.", "not a result line"),
+    ("Result: A\nI would not bet on it.", "not a result line"),
+    ("Result: A\nThe other one is close.", "not a result line"),
+    ("Result: A\nYou could also argue for b.", "not a result line"),
+    ("Result: A\nIt isn't certain.", "not a result line"),
+    ("Result: A\n" + "Hope this helps! " * 20, "not a result line"),
 ]
 
 

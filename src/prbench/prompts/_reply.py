@@ -1,10 +1,12 @@
-"""Where in a model's reply its result stands; shared by the parsers of verdicts and ratings.
+r"""Where in a model's reply its result stands; shared by the parsers of verdicts and ratings.
 
-A result is read from one place only: the last line, which must be a labelled one (`Result: …`), or a reply that is
-nothing but the result. Prose is never searched for letters or numbers, so nothing is guessed (defects D3, D5). Every
-step is a split, a strip or a match at the start of a line: linear in the length of the reply.
+A result is read from one place only: the last labelled line (`Result: …`), a JSON object at the end that has the label
+as a key, a last line that boxes it (`\boxed{A}`), or a reply that is nothing but the result. After a labelled line only
+a courtesy may follow, such as "Hope this helps!". Prose is never searched for letters or numbers, so nothing is guessed
+(defects D3, D5). Every step is linear in the length of the reply.
 """
 
+import json
 import re
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -34,6 +36,17 @@ _WRAPS = frozenset({'""', "''", "“”", "‘’", "[]", "()", "{}", "<>"})
 _MOST_WRAPS = 4
 _SHORT = 24
 """A single line longer than this is prose, not a bare result: its reason should speak of the missing line."""
+_LONGEST_OBJECT = 20_000
+_LONGEST_COURTESY = 160
+_BOX = re.compile(r"\\boxed\{(?:\\text\{)?\s*([^{}]{1,24}?)\s*\}")
+_COURTESY = re.compile(
+    r"(?:i\s+)?(?:hope|let me know|thanks?|thank you|feel free|(?:i'm |i am )?(?:happy|glad) to|good luck|please let me know"
+    r"|please feel free|best regards|kind regards|cheers|you're welcome|you are welcome|have a (?:nice|good|great))\b",
+    re.IGNORECASE,
+)
+_JUDGING = re.compile(
+    r"\b(?:[AB]|tie|both|neither|other|answers?|results?|ratings?|but|however|instead|unless|[0-9]+)\b|n't"
+)
 _THINKING = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
 
 
@@ -54,13 +67,60 @@ def find_result(text: str, label: str, *, bare: bool = True) -> Result | Unreada
     lines = reply_lines(text)
     if isinstance(lines, Unreadable):
         return lines
+    if bare and (found := _in_json(text, label) or _boxed(text)):
+        return found
     labelled = re.compile(rf"(?:final\s+)?{label}(?:\s*[:：=]|\s+[-–—](?=\s))", re.IGNORECASE)
     matches = [(line, match) for line in lines if (match := labelled.match(line))]
     if bare and not matches and len(lines) == 1 and len(lines[0]) <= _SHORT:
         return Result((_unwrap(lines[0]),))
-    if not matches or matches[-1][0] is not lines[-1]:
+    after = [] if not matches else lines[lines_index(lines, matches[-1][0]) + 1 :]
+    if not matches or (after and not (bare and _is_courtesy(after))):
         return Unreadable(f"the last line is not a {label} line: {excerpt(lines[-1])}")
     return Result(tuple(_unwrap(line[match.end() :]) for line, match in matches))
+
+
+def lines_index(lines: list[str], line: str) -> int:
+    """The place of this very line, counted from the end where equal lines stand more than once."""
+    return next(place for place in range(len(lines) - 1, -1, -1) if lines[place] is line)
+
+
+def _in_json(text: str, label: str) -> Result | None:
+    """The value under the label in the JSON object that a reply ends with, if it does."""
+    said = after_thinking(text)
+    if isinstance(said, Unreadable):
+        return None
+    said = said.strip().removesuffix("```").rstrip()
+    start = said.rfind("{")
+    if start < 0 or not said.endswith("}") or len(said) - start > _LONGEST_OBJECT:
+        start = 0 if said.startswith("{") and len(said) <= _LONGEST_OBJECT else -1
+    if start < 0 or not said.endswith("}"):
+        return None
+    for begin in dict.fromkeys((0 if said.startswith("{") else start, start)):
+        try:
+            found = json.loads(said[begin:])
+        except (ValueError, RecursionError):
+            continue
+        value = next((one for key, one in found.items() if key.lower() == label), None)
+        if isinstance(value, str | int | float) and not isinstance(value, bool):
+            return Result((_unwrap(str(value)),))
+    return None
+
+
+def _boxed(text: str) -> Result | None:
+    """What the boxes of a reply hold, if its last line has one."""
+    said = after_thinking(text)
+    if isinstance(said, Unreadable):
+        return None
+    lines = [line for line in said.splitlines() if line.strip()]
+    if not lines or not _BOX.search(lines[-1]):
+        return None
+    return Result(tuple(_unwrap(found[1]) for line in lines for found in _BOX.finditer(line)))
+
+
+def _is_courtesy(lines: list[str]) -> bool:
+    """Whether what follows a result cannot take it back: a line or two of thanks without a word of judgment."""
+    said = " ".join(lines)
+    return len(said) <= _LONGEST_COURTESY and not _JUDGING.search(said) and all(map(_COURTESY.match, lines))
 
 
 def reply_lines(text: str) -> list[str] | Unreadable:

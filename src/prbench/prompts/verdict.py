@@ -1,9 +1,10 @@
-"""Reads the reply to `compare.jinja`: strict and anchored, so that no verdict is ever guessed (defect D5).
+r"""Reads the reply to `compare.jinja`: strict and anchored, so that no verdict is ever guessed (defect D5).
 
 Read: a last line `Result: A`, `Result: B` or `Result: tie`, with or without emphasis, brackets, quotation marks, a
-final full stop or the word "Answer"; or a reply that is nothing but such a value. Earlier result lines must agree.
-Refused, with a reason: everything else, also what a reader might guess, such as "Both", "A or B", "A (because …)", a
-letter that was not offered, JSON, look-alike letters of other alphabets, and any text after the result.
+final full stop or the word "Answer"; a JSON object with a key `result` at the end; a last line with `\boxed{A}`; or a
+reply that is nothing but such a value. Earlier result lines must agree. Refused, with a reason: everything else, also
+what a reader might guess, such as "Both", "A or B", "A (because …)", a letter that was not offered, look-alike letters
+of other alphabets, and any text after the result that is more than a courtesy.
 """
 
 from prbench.prompts._reply import Result, Unreadable, excerpt, find_result
