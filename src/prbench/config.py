@@ -54,6 +54,14 @@ class ModelOptions(Frozen):
     temperature: float = Field(default=0.0, ge=0)
     max_tokens: int = Field(default=1024, ge=1)
     price: Price | None = None
+    key_env: str | None = None
+    """The environment variable with the endpoint's key; default: the provider's own, for the provider's own host."""
+    body: Mapping[str, Any] = Field(default_factory=dict)
+    """Further fields of every request to a chat model, such as `reasoning_effort`."""
+    structured: Literal["off", "auto", "json-schema"] = "off"
+    """Whether a chat model is held to a JSON schema: never, where the endpoint takes one, or always."""
+    logprobs: bool = False
+    """Whether the log-probabilities of a verdict are asked for, which give its margin."""
     expect_logit: float | None = Field(default=None, allow_inf_nan=False)
     """The known raw score of the probe conversation (`prbench models probe`), checked on connecting to a server."""
 

@@ -181,6 +181,7 @@ INVALID = {
     "both": (chat_reply("Result: Both"), "not A, B or tie"),
     "empty": (chat_reply(""), "empty reply"),
     "null": (chat_reply(None), "refused"),
+    "only thoughts": (chat_reply("", reasoning_content="Hm."), "empty reply"),
     "refusal": (chat_reply(None, refusal="I cannot judge people."), "refused"),
     "filtered": (chat_reply("Result: A", "content_filter"), "refused"),
     "cut off": (chat_reply("A looks good. Result: A", "length"), "cut off after 10 tokens"),

@@ -44,6 +44,14 @@ class Dtype(StrEnum):
     float16 = "float16"
 
 
+class Structured(StrEnum):
+    """Whether a judge is held to a JSON schema."""
+
+    off = "off"
+    auto = "auto"
+    json_schema = "json-schema"
+
+
 FormatOption = Annotated[Format, typer.Option("--format", help="How the tables look.")]
 ContextOption = Annotated[str | None, typer.Option("--context", help="Default: profile, else the first in common.")]
 
@@ -103,6 +111,16 @@ def run(
     ] = None,
     temperature: Annotated[float, typer.Option(min=0, help="Of judges that sample.")] = 0.0,
     max_tokens: Annotated[int, typer.Option(min=1, help="Most tokens of a reply.")] = 1024,
+    key_env: Annotated[
+        str | None, typer.Option(help="Variable with the endpoint's key; default: the provider's own.")
+    ] = None,
+    body: Annotated[
+        list[str] | None, typer.Option(help="KEY=VALUE of every request, e.g. reasoning_effort=low; repeatable.")
+    ] = None,
+    structured: Annotated[
+        Structured, typer.Option(help="Hold a judge to a JSON schema: off, auto (where taken) or json-schema.")
+    ] = Structured.off,
+    logprobs: Annotated[bool, typer.Option("--logprobs", help="Ask for a verdict's log-probabilities.")] = False,
     resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples behind each interval.")] = 2000,
     allow_unfit: Annotated[
         bool, typer.Option(help="Count pairs that cannot be shown as invalid; else refuse.")
@@ -128,6 +146,10 @@ def run(
         "temperature": temperature,
         "max_tokens": max_tokens,
         "price": commands.read_price(price),
+        "key_env": key_env,
+        "body": commands.read_body(body or []),
+        "structured": structured.value,
+        "logprobs": logprobs,
         "expect_logit": expect_logit,
     }
     config = {

@@ -1,5 +1,6 @@
 """What the commands do: read options, call the rooms below, print."""
 
+import json
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
@@ -204,6 +205,20 @@ def read_price(text: str | None) -> Price | None:
         return Price(per_million_in=price_in, per_million_out=price_out)
     except ValueError as error:
         raise ConfigError(f"--price {text!r} should be IN,OUT", hint="for example --price 0.15,0.60") from error
+
+
+def read_body(texts: Sequence[str]) -> dict[str, Any]:
+    """Read `KEY=VALUE` options; a value that is JSON is taken as such, else as text."""
+    body: dict[str, Any] = {}
+    for text in texts:
+        name, mark, value = text.partition("=")
+        if not mark or not name:
+            raise ConfigError(f"--body {text!r} should be KEY=VALUE", hint="for example --body reasoning_effort=low")
+        try:
+            body[name] = json.loads(value)
+        except ValueError:
+            body[name] = value
+    return body
 
 
 def read_columns(texts: Sequence[str]) -> dict[str, str]:

@@ -15,7 +15,7 @@ import os
 import random
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import urlsplit
@@ -105,6 +105,10 @@ class _Received(NamedTuple):
         return self.body.decode("utf-8", "replace")
 
 
+def _bearer(key: str) -> Mapping[str, str]:
+    return {"Authorization": f"Bearer {key}"}
+
+
 class Wire:
     """One server: where it is, how to show who we are, how patient to be.
 
@@ -114,6 +118,7 @@ class Wire:
         timeout_s: The most that one attempt may take, from connecting to the last byte.
         retries: How often a request that met a passing fault is sent again.
         backoff: How long to wait before that.
+        headers: Makes the headers that carry the key.
     """
 
     def __init__(
@@ -124,10 +129,12 @@ class Wire:
         retries: int,
         backoff: Backoff = PATIENT,
         key_variable: str | None = None,
+        headers: Callable[[str], Mapping[str, str]] = _bearer,
     ) -> None:
         self.base_url = base_url
         self._key_variable = key_variable
         self._key = _key(key_variable)
+        self._headers = headers
         self._timeout_s = timeout_s
         self._attempts = retries + 1
         self._backoff = backoff
@@ -137,7 +144,7 @@ class Wire:
         """A client for one event loop."""
         headers = {"Accept-Encoding": "gzip, deflate"}
         if self._key:
-            headers["Authorization"] = f"Bearer {self._key}"
+            headers |= self._headers(self._key)
         # No limit on connections here: the stream bounds how many requests are under way.
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
         return httpx.AsyncClient(headers=headers, timeout=self._timeout_s, limits=limits, verify=self._certificates)

@@ -62,6 +62,12 @@ BUILTIN: dict[str, Scheme] = {
     "chat": Scheme(
         "chat:MODEL@BASE_URL#compare|rate", "LLM judge on any OpenAI-compatible endpoint", "prbench.models.chat:load"
     ),
+    "anthropic": Scheme(
+        "anthropic:MODEL[@BASE_URL]#compare|rate", "LLM judge, Anthropic's own", "prbench.models.chat:load_anthropic"
+    ),
+    "gemini": Scheme(
+        "gemini:MODEL[@BASE_URL]#compare|rate", "LLM judge, Gemini's own", "prbench.models.chat:load_gemini"
+    ),
     "http": Scheme(
         "http:http://HOST:PORT or http:vllm:MODEL@URL",
         "a served reward model, also on a vLLM server",
@@ -116,7 +122,8 @@ def _other_door(address: str, name: str, verb: str, example: str) -> Callable[[s
     module = import_module(schemes()[scheme].target.partition(":")[0])
     if not hasattr(module, name):
         raise AddressError(f"{address!r} cannot {verb}", hint=f"name a model that can, for example {example}")
-    return lambda _, options: getattr(module, name)(rest, options or ModelOptions())
+    own = f"{name}_{scheme}"  # schemes that share a module have doors of their own
+    return lambda _, options: getattr(module, own if hasattr(module, own) else name)(rest, options or ModelOptions())
 
 
 def schemes() -> dict[str, Scheme]:

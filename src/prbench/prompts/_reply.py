@@ -40,8 +40,9 @@ _LONGEST_OBJECT = 20_000
 _LONGEST_COURTESY = 160
 _BOX = re.compile(r"\\boxed\{(?:\\text\{)?\s*([^{}]{1,24}?)\s*\}")
 _COURTESY = re.compile(
-    r"(?:i\s+)?(?:hope|let me know|thanks?|thank you|feel free|(?:i'm |i am )?(?:happy|glad) to|good luck|please let me know"
-    r"|please feel free|best regards|kind regards|cheers|you're welcome|you are welcome|have a (?:nice|good|great))\b",
+    r"(?:i\s+)?(?:hope|let me know|thanks?|thank you|feel free|(?:i'm |i am )?(?:happy|glad) to|good luck"
+    r"|please let me know|please feel free"
+    r"|best regards|kind regards|cheers|you're welcome|you are welcome|have a (?:nice|good|great))\b",
     re.IGNORECASE,
 )
 _JUDGING = re.compile(
