@@ -11,7 +11,8 @@ from prbench.config import RunConfig
 from prbench.data import Suite
 from prbench.models import Model, ModelCard
 from prbench.plan import Matcher, Planner, hold, needs_of
-from prbench.run import RunFolder, Session, execute
+from prbench.results import RunFolder
+from prbench.run import Session, execute
 from prbench.types import AnswerView, Channel, Outcome, Pair, PairView, Prompt
 from small_suite import Spy, SpyComparer, mirrored
 from word_encoder import WordEncoder

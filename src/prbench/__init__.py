@@ -1,7 +1,7 @@
 """prbench: does a reward model know what this user wants?
 
     from prbench import evaluate
-    evaluate("longer", "starter").result["result"]["contexts"]["none"]["accuracy"]
+    evaluate("longer").contexts["none"].accuracy.value
 
 Names are imported when they are first used, so `import prbench` costs nothing.
 """
@@ -25,13 +25,16 @@ if TYPE_CHECKING:
     from prbench.data import Suite, load_pairs, load_questions, suites
     from prbench.errors import PrbenchError
     from prbench.models import Comparer, Generator, ModelCard, Rater, load_model
+    from prbench.results import Result
     from prbench.run import Evaluation
+    from prbench.stats import Estimate
     from prbench.types import AnswerView, Aspect, Judgment, Message, Outcome, Pair, PairView, Post, Prompt
 
 _HOMES = {
     "AnswerView": "prbench.types",
     "Aspect": "prbench.types",
     "Comparer": "prbench.models",
+    "Estimate": "prbench.stats",
     "Evaluation": "prbench.run",
     "Generator": "prbench.models",
     "Judgment": "prbench.types",
@@ -47,6 +50,7 @@ _HOMES = {
     "PrbenchError": "prbench.errors",
     "Prompt": "prbench.types",
     "Rater": "prbench.models",
+    "Result": "prbench.results",
     "Scale": "prbench.api",
     "Suite": "prbench.data",
     "calibrate": "prbench.api",
@@ -63,6 +67,7 @@ __all__ = [
     "AnswerView",
     "Aspect",
     "Comparer",
+    "Estimate",
     "Evaluation",
     "Generator",
     "Judgment",
@@ -78,6 +83,7 @@ __all__ = [
     "PrbenchError",
     "Prompt",
     "Rater",
+    "Result",
     "Scale",
     "Suite",
     "__version__",

@@ -2,18 +2,17 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from prbench.config import digest
+from prbench.data import Counts
 from prbench.errors import ConfigError, PrbenchError
 from prbench.report.finished import open_finished
 from prbench.report.leaderboard.entry import Entry, Named, make_entry, read_names
-from prbench.run import standings
-from prbench.run.compare import made_at
+from prbench.results import BaselineResult, ContextResult, Effects, own_context, standings
 from prbench.stats import Standing
 from prbench.types import Context
 
-Json = Mapping[str, Any]
 _ORDER = ("profile", "retrieved", "profile+plan", "plan", "none", "other", "opposite", "oracle")
 _ENOUGH = 0.5
 """A model without a verdict on more than this share of the pairs is listed but not ranked: models are ranked on the
@@ -24,11 +23,11 @@ class Line(NamedTuple):
     """One model in one context."""
 
     entry: Entry
-    measured: Json
+    measured: ContextResult
     standing: Standing | None
     """None where it is not ranked."""
-    effects: Json
-    """What the user adds, beside the context it is about."""
+    effects: Effects | None
+    """What the user adds, beside the context it is about; None in others."""
 
 
 class Section(NamedTuple):
@@ -47,9 +46,9 @@ class Board(NamedTuple):
     suite: str
     split: str
     fingerprint: str
-    counts: Json
+    counts: Counts
     sections: tuple[Section, ...]
-    baselines: Mapping[str, Json]
+    baselines: Mapping[str, BaselineResult]
 
     @property
     def slug(self) -> str:
@@ -106,7 +105,7 @@ def gather(
             continue
         twin = entries.get(entry.digest)
         if twin is not None:
-            older, entry = sorted((twin, entry), key=lambda one: made_at(one.run.loaded))
+            older, entry = sorted((twin, entry), key=lambda one: one.result.finished)
             left_out.append(LeftOut(older.run.loaded.path, f"the same run as {str(entry.run.loaded.path)!r}, older"))
         entries[entry.digest] = entry
     return Gathered(_boards(list(entries.values())), tuple(left_out))
@@ -121,29 +120,29 @@ def _boards(entries: Sequence[Entry]) -> tuple[Board, ...]:
     groups: dict[tuple[str, str, str], list[Entry]] = {}
     for entry in entries:
         dataset = entry.run.loaded.facts.dataset
-        groups.setdefault((dataset.name, entry.result["split"] or "all", dataset.fingerprint), []).append(entry)
+        groups.setdefault((dataset.name, entry.result.split or "all", dataset.fingerprint), []).append(entry)
     boards = [_board(*key, group) for key, group in groups.items()]
-    return tuple(sorted(boards, key=lambda board: (board.suite, -board.counts["pairs"], board.fingerprint)))
+    return tuple(sorted(boards, key=lambda board: (board.suite, -board.counts.pairs, board.fingerprint)))
 
 
 def _board(suite: str, split: str, fingerprint: str, entries: Sequence[Entry]) -> Board:
-    contexts = {name for entry in entries for name in entry.result["contexts"]}
+    contexts = {name for entry in entries for name in entry.result.contexts}
     sections = tuple(_section(name, entries) for name in sorted(contexts, key=_place))
     listed = {entry.run.loaded.facts.card.address for entry in entries}
-    blind = {name: found for name, found in entries[0].run.result["baselines"].items() if name not in listed}
-    return Board(suite, split, fingerprint, entries[0].result["suite"]["counts"], sections, blind)
+    blind = {name: found for name, found in entries[0].result.baselines.items() if name not in listed}
+    return Board(suite, split, fingerprint, entries[0].result.suite.counts, sections, blind)
 
 
 def _section(context: str, entries: Sequence[Entry]) -> Section:
-    present = [entry for entry in entries if context in entry.result["contexts"]]
-    ranked = [entry for entry in present if _answers_enough(entry.result["contexts"][context])]
+    present = [entry for entry in entries if context in entry.result.contexts]
+    ranked = [entry for entry in present if _answers_enough(entry.result.contexts[context])]
     places = _places(ranked, context)
     lines = [
         Line(
             entry,
-            entry.result["contexts"][context],
+            entry.result.contexts[context],
             places.get(entry.run.loaded.name),
-            entry.result["effects"] if context == _own(entry.result["contexts"]) else {},
+            entry.result.effects if context == own_context(entry.result.contexts) else None,
         )
         for entry in present
     ]
@@ -152,15 +151,9 @@ def _section(context: str, entries: Sequence[Entry]) -> Section:
     return Section(context, Context.parse(context).leaks, tuple(sorted(lines, key=_order)), common)
 
 
-def _own(contexts: Iterable[str]) -> str | None:
-    """The context that a run's effects are about: the user's own profile, else the nearest posts."""
-    names = list(contexts)
-    return "profile" if "profile" in names else next((name for name in names if name.startswith("retrieved")), None)
-
-
-def _answers_enough(measured: Json) -> bool:
-    missing = measured["without_verdict"]["value"]
-    return measured["accuracy"]["value"] is not None and (missing or 0.0) <= _ENOUGH
+def _answers_enough(measured: ContextResult) -> bool:
+    missing = measured.without_verdict.value
+    return measured.accuracy.value is not None and (missing or 0.0) <= _ENOUGH
 
 
 def _places(ranked: Sequence[Entry], context: str) -> dict[str, Standing]:
@@ -174,7 +167,7 @@ def _places(ranked: Sequence[Entry], context: str) -> dict[str, Standing]:
 
 def _order(line: Line) -> tuple[float, float, str]:
     rank = float("inf") if line.standing is None else line.standing.best_rank
-    return (rank, -(line.measured["accuracy"]["value"] or 0.0), line.entry.name)
+    return (rank, -(line.measured.accuracy.value or 0.0), line.entry.name)
 
 
 def _place(context: str) -> tuple[int, str]:

@@ -1,7 +1,7 @@
 """The ranking: every model in the context it is judged by, baselines above, in groups that the data can tell apart."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from markupsafe import Markup
 
@@ -10,12 +10,9 @@ from prbench.report.charts import interval_mark, interval_scale
 from prbench.report.numbers import interval, percent
 from prbench.report.page.evidence import Entry, Evidence, credit_by_pair
 from prbench.report.page.section import Section, context_label, context_words, fill
-from prbench.run.credits import Credits
-from prbench.run.measure import clusters_of
+from prbench.results import BaselineResult, ContextResult, Credits, clusters_of
 from prbench.stats import Standing
 from prbench.types import Context
-
-Json = Mapping[str, Any]
 
 
 class Line(NamedTuple):
@@ -23,7 +20,7 @@ class Line(NamedTuple):
 
     label: str
     context: str
-    scored: Json
+    scored: ContextResult | BaselineResult
     """What the result says of this model in this context."""
     credits: Credits
     baseline: bool = False
@@ -31,8 +28,8 @@ class Line(NamedTuple):
     @property
     def value(self) -> float:
         """Its accuracy, for sorting; below all others where there is none."""
-        value = self.scored["accuracy"]["value"]
-        return -1.0 if value is None else float(value)
+        value = self.scored.accuracy.value
+        return -1.0 if value is None else value
 
 
 class Ranked(NamedTuple):
@@ -76,7 +73,7 @@ def ranked_lines(lines: Sequence[Line]) -> list[Ranked]:
     return [_ranked(line, places.get(_name(line))) for line in ordered]
 
 
-def _table(title: str, lines: Sequence[Line]) -> Json:
+def _table(title: str, lines: Sequence[Line]) -> dict[str, object]:
     judged = [set(credit_by_pair(line.credits)) for line in lines]
     common = len(set.intersection(*judged)) if judged else 0
     return {"title": title, "lines": ranked_lines(lines), "common": common}
@@ -85,14 +82,14 @@ def _table(title: str, lines: Sequence[Line]) -> Json:
 def _line(entry: Entry, context: str | None) -> Line | None:
     if context is None or context not in entry.credits:
         return None
-    return Line(entry.label, context, entry.result["contexts"][context], entry.credits[context])
+    return Line(entry.label, context, entry.result.contexts[context], entry.credits[context])
 
 
 def _baselines(evidence: Evidence) -> list[Line]:
     entry = evidence.widest
     models = {other.facts.card.address for other in evidence.entries}
     return [
-        Line(name, "none", entry.baselines[name], credits, baseline=True)
+        Line(name, "none", entry.result.baselines[name], credits, baseline=True)
         for name, credits in evidence.baseline_credits.items()
         if name not in models
     ]
@@ -115,21 +112,21 @@ def _name(line: Line) -> str:
 
 def _ranked(line: Line, place: Standing | None) -> Ranked:
     scored = line.scored
-    coverage, couples = scored.get("coverage"), scored.get("couple_coverage")
-    missing = scored.get("without_verdict")
+    coverage, couples = scored.coverage, scored.couple_coverage
+    missing = scored.without_verdict if isinstance(scored, ContextResult) else None
     return Ranked(
         rank=_ranks(place),
         label=line.label,
         context=context_label(line.context),
         leaks=Context.parse(line.context).leaks,
         baseline=line.baseline,
-        accuracy=interval(scored["accuracy"]),
-        mark=interval_mark(scored["accuracy"], quiet=line.baseline),
+        accuracy=interval(scored.accuracy),
+        mark=interval_mark(scored.accuracy, quiet=line.baseline),
         letters="".join(place.letters) if place else "",
-        covered=percent(coverage["covered"]["value"]) if coverage else "–",
-        couples=percent(couples["value"]) if couples else "–",
-        missing=percent(missing["value"]) if missing else "–",
-        pairs=f"{scored['accuracy']['n']:,}",
+        covered=percent(coverage.covered.value) if coverage else "–",
+        couples=percent(couples.value) if couples else "–",
+        missing=percent(missing.value) if missing else "–",
+        pairs=f"{scored.accuracy.n:,}",
     )
 
 
