@@ -1,7 +1,10 @@
-"""prbench: does a reward model know what this user wants?
+"""prbench evaluates whether a reward model knows what this user wants.
 
-    from prbench import evaluate
-    evaluate("longer").contexts["none"].accuracy.value
+Example:
+    >>> from prbench import evaluate
+    >>> found = evaluate("longer", "mirror", contexts=["none"], limit=100)
+    >>> found.contexts["none"].accuracy.value
+    0.5
 
 Names are imported when they are first used, so `import prbench` costs nothing.
 """

@@ -423,6 +423,17 @@ def test_max_cost_stops_resumably(tmp_path):
     assert contexts_of(found)["none"].accuracy.n == 36
 
 
+def test_a_fresh_run_over_budget_is_not_started_whatever_the_folder_holds(tmp_path):
+    evaluate(Paid(), mirrored(), contexts=["none"], out=tmp_path / "run", cache=False)
+    before = (tmp_path / "run" / "records.jsonl").read_bytes()
+    again = Paid()
+    evaluate(again, mirrored(), contexts=["none"], out=tmp_path / "run", max_cost_usd=1.0)  # all of it is there
+    with pytest.raises(BudgetError, match="not started"):
+        evaluate(again, mirrored(), contexts=["none"], out=tmp_path / "run", max_cost_usd=1.0, fresh=True)
+    assert again.asked == 0
+    assert (tmp_path / "run" / "records.jsonl").read_bytes() == before
+
+
 def test_a_forecast_asks_nothing_and_a_budget_is_refused_beforehand():
     paid = Paid()
     run = session(paid)

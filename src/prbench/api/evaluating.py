@@ -115,7 +115,7 @@ def evaluate(
         shown = stack.enter_context(Progress(quiet=not progress))
         folder = RunFolder(Path(out or stack.enter_context(tempfile.TemporaryDirectory())))
         if max_cost_usd is not None:
-            refuse_over_budget(forecast(session, folder.records(), known), max_cost_usd)
+            refuse_over_budget(forecast(session, {} if fresh else folder.records(), known), max_cost_usd)
         found = execute(
             session,
             folder,

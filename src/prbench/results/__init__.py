@@ -5,7 +5,7 @@ from prbench.results.compute import BaselineScore, RunFacts, compute_result, dis
 from prbench.results.credits import Credit, Credits, PairRow, credits_by_context
 from prbench.results.effects import DIFFERENCES, EFFECTS, GAIN, HEADROOM, REVERSAL, SPECIFICITY, Effect, own_context
 from prbench.results.folder import RunFolder
-from prbench.results.measure import Measure, clusters_of
+from prbench.results.measure import Measure, clusters_of, rank_credits
 from prbench.results.reader import (
     QUALITY,
     Loaded,
@@ -69,6 +69,7 @@ __all__ = [
     "history",
     "load_run",
     "own_context",
+    "rank_credits",
     "read_baselines",
     "read_facts",
     "read_plans",

@@ -8,7 +8,7 @@ import numpy as np
 
 from prbench import stats
 from prbench.errors import RunError, did_you_mean
-from prbench.results.measure import clusters_of
+from prbench.results.measure import clusters_of, rank_credits
 from prbench.results.reader import Loaded
 from prbench.stats import Comparison, Estimate, Standing
 
@@ -69,15 +69,16 @@ def versus(one: Loaded, two: Loaded, context: str | None = None, *, context_two:
 
 
 def standings(runs: Sequence[Loaded], context: str) -> tuple[Standing, ...]:
-    """Rank runs on the pairs that all of them judged, in groups that the data can tell apart."""
+    """Rank runs in groups that the data can tell apart; every two are compared on the pairs that both judged."""
     for run in runs:
         _check_context(run, context)
-    common = sorted(set.intersection(*(set(run.credits[context]) for run in runs)))
-    if not common:
-        raise RunError("the runs have no pair in common", hint="compare runs of the same suite and split")
-    rows = [runs[0].credits[context][pair] for pair in common]
-    credits = {run.name: [run.credits[context][pair].credit for pair in common] for run in runs}
-    return stats.significance_groups(credits, clusters_of(rows))
+    judged = {run.name: run.credits[context] for run in runs}
+    for name, found in judged.items():
+        if not any(found.keys() & other.keys() for other_name, other in judged.items() if other_name != name):
+            raise RunError(
+                f"run {name!r} has no pair in common with the others", hint="compare runs of the same suite and split"
+            )
+    return rank_credits(judged)
 
 
 class Moment(NamedTuple):

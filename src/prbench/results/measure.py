@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,11 +18,13 @@ from prbench.contexts import decides
 from prbench.results.credits import Credit, Credits
 from prbench.results.effects import DIFFERENCES, HEADROOM, own_context
 from prbench.results.result import BaselineResult, ContextResult, Effects, Headroom, WorstGroup
-from prbench.stats import Clusters, Estimate, LengthBias
+from prbench.stats import Clusters, Estimate, LengthBias, Standing
 from prbench.types import Context, Record
 
 Json = dict[str, Any]
 """Some fields of a result."""
+Key = TypeVar("Key", str, tuple[str, str, str, str])
+"""What a pair is known by."""
 
 
 class Measure:
@@ -92,16 +94,8 @@ class Measure:
 
     def groups(self, rows: Mapping[str, Credits]) -> dict[str, str]:
         """Letters for the lines of a table: two lines that share one cannot be told apart on these pairs."""
-        judged = {name: {row.row.id: row for row in credits.rows} for name, credits in rows.items() if credits.rows}
-        if len(judged) < 2:
-            return {}
-        common = sorted(set.intersection(*map(set, judged.values())))
-        if not common:
-            return {}
-        some = next(iter(judged.values()))
-        credits = {name: [found[pair].credit for pair in common] for name, found in judged.items()}
-        standing = stats.significance_groups(credits, clusters_of([some[pair] for pair in common]))
-        return {place.name: "".join(place.letters) for place in standing}
+        places = rank_credits({name: {row.row.id: row for row in found.rows} for name, found in rows.items()})
+        return {place.name: "".join(place.letters) for place in places} if len(places) > 1 else {}
 
     def effects(self, credits: Mapping[str, Credits]) -> Effects:
         """What showing the user changes, as far as the contexts allow."""
@@ -240,6 +234,22 @@ class Measure:
 def clusters_of(rows: Sequence[Credit]) -> Clusters:
     """What varies together: users (or couples of users) and questions."""
     return Clusters.of([row.row.unit for row in rows], [row.row.item for row in rows])
+
+
+def rank_credits(judged: Mapping[str, Mapping[Key, Credit]]) -> tuple[Standing, ...]:
+    """Rank models by their credits, in groups that the data can tell apart.
+
+    Every two are compared on the pairs that both judged.
+
+    Args:
+        judged: Per model, its credits by pair.
+    """
+    rows = {pair: credit for found in judged.values() for pair, credit in found.items()}
+    pairs = sorted(rows)
+    credits = {
+        name: [found[pair].credit if pair in found else None for pair in pairs] for name, found in judged.items()
+    }
+    return stats.significance_groups(credits, clusters_of([rows[pair] for pair in pairs]))
 
 
 def relation(wanted: Mapping[str, str], held: Mapping[str, str]) -> str:

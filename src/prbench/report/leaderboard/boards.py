@@ -1,6 +1,7 @@
 """From run folders to boards: one for each set of pairs, a section for each context, ranks as groups."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,14 +10,14 @@ from prbench.data import Counts
 from prbench.errors import ConfigError, PrbenchError
 from prbench.report.finished import open_finished
 from prbench.report.leaderboard.entry import Entry, Named, make_entry, read_names
-from prbench.results import BaselineResult, ContextResult, Effects, own_context, standings
+from prbench.results import BaselineResult, ContextResult, Effects, own_context, rank_credits
 from prbench.stats import Standing
 from prbench.types import Context
 
 _ORDER = ("profile", "retrieved", "profile+plan", "plan", "none", "other", "opposite", "oracle")
 _ENOUGH = 0.5
-"""A model without a verdict on more than this share of the pairs is listed but not ranked: models are ranked on the
-pairs that all of them judged, and one that answers little would leave too few."""
+"""A model without a verdict on more than this share of the pairs is listed but not ranked: what it answered is a choice
+of its own."""
 
 
 class Line(NamedTuple):
@@ -37,7 +38,7 @@ class Section(NamedTuple):
     leaks: bool
     lines: tuple[Line, ...]
     ranked_on: int
-    """Pairs that all ranked models judged."""
+    """The fewest pairs that two ranked models both judged."""
 
 
 class Board(NamedTuple):
@@ -146,8 +147,8 @@ def _section(context: str, entries: Sequence[Entry]) -> Section:
         )
         for entry in present
     ]
-    shared = [set(entry.run.loaded.credits[context]) for entry in ranked]
-    common = len(set.intersection(*shared)) if shared else 0
+    judged = [set(entry.run.loaded.credits[context]) for entry in ranked]
+    common = min((len(one & two) for one, two in combinations(judged, 2)), default=sum(map(len, judged)))
     return Section(context, Context.parse(context).leaks, tuple(sorted(lines, key=_order)), common)
 
 
@@ -157,12 +158,8 @@ def _answers_enough(measured: ContextResult) -> bool:
 
 
 def _places(ranked: Sequence[Entry], context: str) -> dict[str, Standing]:
-    if not ranked:
-        return {}
-    try:
-        return {place.name: place for place in standings([entry.run.loaded for entry in ranked], context)}
-    except PrbenchError:  # no pair that all of them judged: nothing to rank them on
-        return {}
+    places = rank_credits({entry.run.loaded.name: entry.run.loaded.credits[context] for entry in ranked})
+    return {place.name: place for place in places}
 
 
 def _order(line: Line) -> tuple[float, float, str]:

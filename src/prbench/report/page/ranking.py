@@ -5,12 +5,11 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from prbench import stats
 from prbench.report.charts import interval_mark, interval_scale
 from prbench.report.numbers import interval, percent
 from prbench.report.page.evidence import Entry, Evidence, credit_by_pair
 from prbench.report.page.section import Section, context_label, context_words, fill
-from prbench.results import BaselineResult, ContextResult, Credits, clusters_of
+from prbench.results import BaselineResult, ContextResult, Credits, rank_credits
 from prbench.stats import Standing
 from prbench.types import Context
 
@@ -74,9 +73,7 @@ def ranked_lines(lines: Sequence[Line]) -> list[Ranked]:
 
 
 def _table(title: str, lines: Sequence[Line]) -> dict[str, object]:
-    judged = [set(credit_by_pair(line.credits)) for line in lines]
-    common = len(set.intersection(*judged)) if judged else 0
-    return {"title": title, "lines": ranked_lines(lines), "common": common}
+    return {"title": title, "lines": ranked_lines(lines)}
 
 
 def _line(entry: Entry, context: str | None) -> Line | None:
@@ -96,14 +93,8 @@ def _baselines(evidence: Evidence) -> list[Line]:
 
 
 def _standings(lines: Sequence[Line]) -> dict[str, Standing]:
-    judged = {_name(line): credit_by_pair(line.credits) for line in lines if line.credits.rows}
-    common = sorted(set.intersection(*map(set, judged.values()))) if len(judged) > 1 else []
-    if not common:
-        return {}
-    some = next(iter(judged.values()))
-    credits = {name: [found[pair].credit for pair in common] for name, found in judged.items()}
-    clusters = clusters_of([some[pair] for pair in common])
-    return {place.name: place for place in stats.significance_groups(credits, clusters)}
+    places = rank_credits({_name(line): credit_by_pair(line.credits) for line in lines})
+    return {place.name: place for place in places} if len(places) > 1 else {}
 
 
 def _name(line: Line) -> str:
@@ -145,7 +136,7 @@ def _notes(evidence: Evidence) -> list[str]:
     ]
     if not evidence.same_pairs:
         notes.append(
-            "The runs are not on the same pairs: each accuracy is over the run's own pairs, letters and ranks are over "
-            "the pairs that all lines of a table have judged."
+            "The runs are not on the same pairs: each accuracy is over the run's own pairs, letters and ranks compare "
+            "every two lines on the pairs that both have judged."
         )
     return notes
