@@ -1,7 +1,10 @@
-"""prbench: does a reward model know what this user wants?
+"""prbench evaluates whether a reward model knows what this user wants.
 
-    from prbench import evaluate
-    evaluate("longer", "starter").result["result"]["contexts"]["none"]["accuracy"]
+Example:
+    >>> from prbench import evaluate
+    >>> found = evaluate("longer", "mirror", contexts=["none"], limit=100)
+    >>> found.contexts["none"].accuracy.value
+    0.5
 
 Names are imported when they are first used, so `import prbench` costs nothing.
 """
@@ -25,13 +28,16 @@ if TYPE_CHECKING:
     from prbench.data import Suite, load_pairs, load_questions, suites
     from prbench.errors import PrbenchError
     from prbench.models import Comparer, Generator, ModelCard, Rater, load_model
+    from prbench.results import Result
     from prbench.run import Evaluation
+    from prbench.stats import Estimate
     from prbench.types import AnswerView, Aspect, Judgment, Message, Outcome, Pair, PairView, Post, Prompt
 
 _HOMES = {
     "AnswerView": "prbench.types",
     "Aspect": "prbench.types",
     "Comparer": "prbench.models",
+    "Estimate": "prbench.stats",
     "Evaluation": "prbench.run",
     "Generator": "prbench.models",
     "Judgment": "prbench.types",
@@ -47,6 +53,7 @@ _HOMES = {
     "PrbenchError": "prbench.errors",
     "Prompt": "prbench.types",
     "Rater": "prbench.models",
+    "Result": "prbench.results",
     "Scale": "prbench.api",
     "Suite": "prbench.data",
     "calibrate": "prbench.api",
@@ -63,6 +70,7 @@ __all__ = [
     "AnswerView",
     "Aspect",
     "Comparer",
+    "Estimate",
     "Evaluation",
     "Generator",
     "Judgment",
@@ -78,6 +86,7 @@ __all__ = [
     "PrbenchError",
     "Prompt",
     "Rater",
+    "Result",
     "Scale",
     "Suite",
     "__version__",

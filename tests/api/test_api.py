@@ -21,6 +21,7 @@ def test_the_door_is_pinned():
         "AnswerView",
         "Aspect",
         "Comparer",
+        "Estimate",
         "Evaluation",
         "Generator",
         "Judgment",
@@ -36,6 +37,7 @@ def test_the_door_is_pinned():
         "PrbenchError",
         "Prompt",
         "Rater",
+        "Result",
         "Scale",
         "Suite",
         "__version__",
@@ -61,7 +63,7 @@ def test_import_is_light():
 
 def accuracy(model, context="profile"):
     found = evaluate(model, mirrored(), contexts=[context], resamples=100)
-    return found.result["result"]["contexts"][context]["accuracy"]["value"]
+    return found.contexts[context].accuracy.value
 
 
 def test_models_of_every_shape():
@@ -111,7 +113,7 @@ def test_a_real_classifier_end_to_end_with_and_without_a_profile(tiny_reward_mod
     pair = mirrored()[0].id
     scores = {context: records[pair, context].chosen_score for context in ("none", "profile", "other", "oracle")}
     assert len(set(scores.values())) == 4  # D1: what is shown of the user changes the score
-    assert found.result["result"]["contexts"]["none"]["accuracy"]["value"] == 0.5
+    assert found.contexts["none"].accuracy.value == 0.5
     dry = subprocess.run([*command, "--dry-run"], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "prompt tokens (counted)" in dry.stdout
 
@@ -217,12 +219,12 @@ def test_a_live_classifier_scores_like_a_saved_one(tiny_reward_model):
 def test_pairs_in_memory_need_no_split():
     pair = Pair(id="1", user="ann", question="Tea?", chosen="Green.", rejected="Black tea.")
     found = evaluate("shorter", [pair], contexts=["none"])
-    assert found.result["result"]["contexts"]["none"]["accuracy"]["value"] == 1.0
+    assert found.contexts["none"].accuracy.value == 1.0
 
 
 def test_an_implicit_reward_end_to_end(tiny_policy, tiny_reference):
     found = evaluate(f"dpo:{tiny_policy},{tiny_reference}", mirrored(couples=2, questions=2), contexts="none,profile")
-    assert found.result["result"]["contexts"]["none"]["accuracy"]["value"] == 0.5
+    assert found.contexts["none"].accuracy.value == 0.5
     assert {record.status for record in found.records} == {"ok"}
 
 

@@ -66,7 +66,7 @@ def test_a_run_prints_baselines_first_then_the_model(folder):
     names = ["random", "longer", "shorter", "overlap", "py:mine:score"]
     assert [out.index(name) for name in names] == sorted(out.index(name) for name in names)
     assert "100.0 [43.9, 100.0]" in out  # three couples
-    assert "gain (own profile − none)" in out
+    assert "gain (own − none)" in out
     assert "By axis" in out
 
 

@@ -15,7 +15,7 @@ from prbench.data import write_pairs
 from prbench.errors import DataError, PrbenchError, RunError
 from prbench.plan import THRESHOLD, Plan, needs_of
 from prbench.report import run_tables
-from prbench.run import verify
+from prbench.results import verify
 from real_weights import real_model
 from small_suite import mirrored
 
@@ -102,16 +102,11 @@ def test_stored_plans_stand_in_for_a_planner(tmp_path, suite, encoder):
         return float(sum(word in " ".join(plan) for word in answer.strip(".").split()[2:3]))
 
     found = evaluate(reads, mirrored(couples=2), contexts=["plan"], plans=out, out=tmp_path / "run")
-    result = found.result["result"]
-    assert result["contexts"]["plan"]["accuracy"] | {"low": 0, "high": 0} == {
-        "value": 1.0,
-        "low": 0,
-        "high": 0,
-        "n": 20,
-    }
-    assert result["contexts"]["plan"]["reasons"] == {"there is no plan for the pair": 4}
-    assert result["plans"]["statuses"] == {"invalid": 4, "ok": 20}
-    assert result["plans"]["quality"] is None  # the encoder has not been fetched, and a run does not fetch it
+    accuracy = found.contexts["plan"].accuracy
+    assert (accuracy.value, accuracy.n) == (1.0, 20)
+    assert found.contexts["plan"].reasons == {"there is no plan for the pair": 4}
+    assert found.plans.statuses == {"invalid": 4, "ok": 20}
+    assert found.plans.quality is None  # the encoder has not been fetched, and a run does not fetch it
     assert not verify(tmp_path / "run").mismatches
     assert len(lines(tmp_path / "run" / "plans.jsonl")) == 24
     with pytest.raises(DataError, match="has no plan for 12 of 36 pairs"):
@@ -166,13 +161,13 @@ def test_a_run_that_uses_plans_measures_them_once_and_can_be_verified(tmp_path, 
 
     settings = {"contexts": ["plan"], "plans": path, "out": tmp_path / "run", "cache": False, "resamples": 100}
     found = evaluate(blind, pairs, **settings)
-    quality = found.result["result"]["plans"]["quality"]
-    assert quality["own"]["recall"]["value"] == quality["own"]["precision"]["value"] == 1.0
-    assert quality["own"]["recall"]["n"] == len(needs)
-    assert quality["threshold"] == THRESHOLD
-    assert any(table.title.startswith("Plans · 24 read of 24") for table in run_tables(found.result))
+    quality = found.plans.quality
+    assert quality.own["recall"].value == quality.own["precision"].value == 1.0
+    assert quality.own["recall"].n == len(needs)
+    assert quality.threshold == THRESHOLD
+    assert any(table.title.startswith("Plans · 24 read of 24") for table in run_tables(found))
     kept = (tmp_path / "run" / "plan_quality.json").stat()
-    assert evaluate(blind, pairs, **settings).result["result"]["plans"]["quality"] == quality
+    assert evaluate(blind, pairs, **settings).plans.quality == quality
     assert (tmp_path / "run" / "plan_quality.json").stat().st_mtime_ns == kept.st_mtime_ns
     assert not verify(tmp_path / "run").mismatches
     result = tmp_path / "run" / "result.json"

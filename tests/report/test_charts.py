@@ -19,13 +19,14 @@ from prbench.report.charts import (
     user_histogram,
 )
 from prbench.report.table import Table
+from prbench.stats import CalibrationBin, Estimate
 
 SVG = "{http://www.w3.org/2000/svg}"
 shares = st.floats(0, 1)
 
 
 def metric(value, low=None, high=None):
-    return {"value": value, "low": low, "high": high, "n": 9}
+    return Estimate(value, low, high, 9)
 
 
 def parse(drawing):
@@ -38,7 +39,7 @@ CHARTS = {
     ),
     "users": lambda name, value: user_histogram(name, [value, 1 - value, 0.5]),
     "calibration": lambda name, value: reliability(
-        name, [{"confidence": 0.5 + value / 2, "accuracy": value, "n": 3}, {"confidence": 1.0, "accuracy": 0.0, "n": 1}]
+        name, [CalibrationBin(0.5 + value / 2, value, 3), CalibrationBin(1.0, 0.0, 1)]
     ),
 }
 

@@ -19,7 +19,7 @@ from prbench.report.export import export
 from prbench.report.export.flat import _beside
 from prbench.report.export.hub import to_yaml
 from prbench.report.finished import open_finished
-from prbench.run import load_run
+from prbench.results import load_run
 from small_suite import Spy, follows_posts, mirrored
 
 
@@ -63,7 +63,7 @@ def copy(run, tmp_path):
 
 
 def accuracy(run, context):
-    return load_run(run).result["contexts"][context]["accuracy"]
+    return load_run(run).result.contexts[context].accuracy
 
 
 def test_flat_tables_hold_every_record_with_its_pair(run, tmp_path):
@@ -100,9 +100,9 @@ def test_an_inspect_log_gives_the_numbers_of_the_run(run, tmp_path):
     for score in log["results"]["scores"]:
         values = [sample["scores"][score["name"]]["value"] for sample in log["samples"] if sample["scores"]]
         measured = accuracy(run, score["name"])
-        assert sum(values) / len(values) == pytest.approx(measured["value"])
-        assert score["metrics"]["accuracy"]["value"] == measured["value"]
-        assert (score["scored_samples"], score["unscored_samples"]) == (measured["n"], 6)
+        assert sum(values) / len(values) == pytest.approx(measured.value)
+        assert score["metrics"]["accuracy"]["value"] == measured.value
+        assert (score["scored_samples"], score["unscored_samples"]) == (measured.n, 6)
     sample = log["samples"][0]
     assert 'quoted", and <b>' in sample["input"]
     assert "SECRET" not in json.dumps(log)
@@ -139,7 +139,7 @@ def test_inspect_reads_the_log(run, tmp_path):
     )
     found = json.loads(said.stdout.splitlines()[-1])
     assert (found["status"], found["samples"]) == ("success", 36)
-    assert found["metrics"] == {name: accuracy(run, name)["value"] for name in ("none", "profile", "other")}
+    assert found["metrics"] == {name: accuracy(run, name).value for name in ("none", "profile", "other")}
     assert set(found["values"]) <= {0.0, 0.5, 1.0}
 
 
@@ -163,12 +163,12 @@ def test_the_hub_parses_what_is_written(run, tmp_path):
         found[entry.task_id] = entry
     assert set(found) == {"none", "profile", "other"}
     assert found["profile"].dataset_id == "org/benchmark"
-    assert found["profile"].value == pytest.approx(100 * accuracy(run, "profile")["value"], abs=1e-4)
+    assert found["profile"].value == pytest.approx(100 * accuracy(run, "profile").value, abs=1e-4)
     index = yaml.safe_load(written[-1].read_text(encoding="utf-8"))["model-index"]
     name, results = model_index_to_eval_results(index)
     assert name == "export:judge"
     values = {result.metric_args["context"]: result.metric_value for result in results}
-    assert values == {context: accuracy(run, context)["value"] for context in found}
+    assert values == {context: accuracy(run, context).value for context in found}
 
 
 def test_a_context_that_leaks_does_not_go_to_the_hub(tmp_path):

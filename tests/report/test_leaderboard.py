@@ -17,7 +17,7 @@ from prbench.models.python import wrap
 from prbench.report import render
 from prbench.report.leaderboard import find_runs, gather, leaderboard_page, published, write_site
 from prbench.report.leaderboard.tables import leaderboard_tables
-from prbench.run import load_run, standings
+from prbench.results import load_run, standings
 from small_suite import follows_posts, mirrored
 
 NASTY = 'py:x:<script>alert("1")</script>'
@@ -86,7 +86,7 @@ def test_what_cannot_be_recomputed_is_left_out_and_named(site):
 
 def test_different_pairs_are_different_boards(site):
     _, found = site
-    assert [board.counts["pairs"] for board in found.boards] == [144, 12]
+    assert [board.counts.pairs for board in found.boards] == [144, 12]
     assert len({board.fingerprint for board in found.boards}) == 2
 
 

@@ -12,7 +12,7 @@ import pytest
 from prbench import evaluate
 from prbench.models.python import wrap
 from prbench.report import FORMATS, Table, flips_table, history_table, render, run_tables, standings_table, versus_table
-from prbench.run import history, load_run, standings, versus
+from prbench.results import history, load_run, standings, versus
 from small_suite import follows_posts, mirrored
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -42,11 +42,11 @@ def found():
 
 @pytest.mark.parametrize("format", [name for name in FORMATS if name != "json"])
 def test_the_tables_of_a_run(found, format):
-    check(f"run.{format}.txt", render(run_tables(found.result), format))
+    check(f"run.{format}.txt", render(run_tables(found), format))
 
 
 def test_csv_has_numbers_where_the_table_has_figures(found):
-    for block in render(run_tables(found.result), "csv").split("\n\n"):
+    for block in render(run_tables(found), "csv").split("\n\n"):
         header, *rows = csv.reader(io.StringIO(block))
         ranged = [name.removesuffix("_low") for name in header if name.endswith("_low")]
         assert ranged or header[1] == "context"
@@ -55,10 +55,10 @@ def test_csv_has_numbers_where_the_table_has_figures(found):
             for name in ranged:
                 value, low, high = (cells[name + end] for end in ("", "_low", "_high"))
                 assert value == "" or float(low or 0) <= float(value) <= float(high or 100)
-    rows = list(csv.DictReader(io.StringIO(render(run_tables(found.result), "csv").split("\n\n")[0])))
-    accuracy = found.result["result"]["contexts"]["profile"]["accuracy"]
+    rows = list(csv.DictReader(io.StringIO(render(run_tables(found), "csv").split("\n\n")[0])))
+    accuracy = found.contexts["profile"].accuracy
     shown = next(row for row in rows if row["context"] == "profile")
-    assert float(shown["accuracy_low"]) == pytest.approx(100 * accuracy["low"])
+    assert float(shown["accuracy_low"]) == pytest.approx(100 * accuracy.low)
     assert (shown["pairs"], rows[-1]["note"], rows[-1]["accuracy"]) == ("36", "unsupported", "")
 
 
@@ -94,6 +94,6 @@ def test_a_baseline_that_beats_chance_is_warned_of():
         )
         for pair in mirrored(couples=20)
     ]
-    result = evaluate(follows_posts, pairs, contexts=["none"]).result
-    assert any("'shorter' beats chance (100.0%)" in warning for warning in result["result"]["warnings"])
+    result = evaluate(follows_posts, pairs, contexts=["none"])
+    assert any("'shorter' beats chance (100.0%)" in warning for warning in result.warnings)
     assert "warning: baseline 'shorter' beats chance" in render(run_tables(result), "table")

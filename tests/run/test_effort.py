@@ -8,7 +8,8 @@ from prbench import evaluate
 from prbench.models import hf
 from prbench.models._flops import Effort
 from prbench.models.registry import ModelOptions
-from prbench.run import Progress, verify
+from prbench.results import verify
+from prbench.run import Progress
 from prbench.run.progress import work_done
 from small_suite import follows_posts, mirrored
 
@@ -26,7 +27,7 @@ class Asker:
 
 def timing_of(model, **settings):
     found = evaluate(model, mirrored(couples=1, questions=3), contexts=["none", "profile"], resamples=100, **settings)
-    return found.result["result"]["timing"]
+    return found.timing
 
 
 @pytest.fixture
@@ -36,24 +37,24 @@ def reward_model(tiny_reward_model):
 
 def test_a_local_model_tells_what_it_computed_and_how_fast(reward_model, tmp_path):
     timing = timing_of(reward_model, out=tmp_path / "run")
-    assert all(timing[name] > 0 for name in LOCAL + MEASURED)
-    assert timing["tokens_computed"] < timing["tokens_naive"]
-    assert timing["flops_per_s"] == pytest.approx(timing["flops"] / timing["passes_s"])
-    assert timing["computed_tokens_per_s"] == pytest.approx(timing["tokens_computed"] / timing["passes_s"])
-    assert timing["peak_share"] == pytest.approx(timing["flops_per_s"] / timing["peak_flops_per_s"])
-    assert timing["passes_s"] < timing["elapsed_s"]
+    assert all(getattr(timing, name) > 0 for name in LOCAL + MEASURED)
+    assert timing.tokens_computed < timing.tokens_naive
+    assert timing.flops_per_s == pytest.approx(timing.flops / timing.passes_s)
+    assert timing.computed_tokens_per_s == pytest.approx(timing.tokens_computed / timing.passes_s)
+    assert timing.peak_share == pytest.approx(timing.flops_per_s / timing.peak_flops_per_s)
+    assert timing.passes_s < timing.elapsed_s
     assert not verify(tmp_path / "run").mismatches  # figures of time are no part of it
 
 
 def test_a_second_run_with_the_same_model_counts_from_zero(reward_model):
     first, second = (timing_of(reward_model, cache=False) for _ in range(2))
-    assert second["tokens_naive"] == first["tokens_naive"]
-    assert second["flops"] == pytest.approx(first["flops"])
+    assert second.tokens_naive == first.tokens_naive
+    assert second.flops == pytest.approx(first.flops)
 
 
 def test_where_nothing_was_computed_all_is_null(reward_model, tmp_path):
     for timing in (timing_of(follows_posts), [timing_of(reward_model, out=tmp_path / "run") for _ in range(2)][1]):
-        assert {timing[name] for name in LOCAL + MEASURED} == {None}
+        assert {getattr(timing, name) for name in LOCAL + MEASURED} == {None}
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,10 @@ from prbench.data import Suite
 from prbench.errors import BudgetError, ConfigError, ContextError, ModelError, RunError
 from prbench.models import ModelCard
 from prbench.models.python import wrap
-from prbench.run import CallCache, RunFolder, Session, execute, forecast, refuse_over_budget, verify
+from prbench.results import RunFolder, verify
+from prbench.run import CallCache, Session, execute, forecast, refuse_over_budget
 from prbench.run.calls import call_key
+from prbench.stats import AccuracyBounds, Estimate
 from prbench.types import Message, Outcome, Prompt
 from small_suite import Spy, SpyComparer, follows_posts, likes_first, mirrored
 
@@ -22,7 +24,7 @@ OWN, NONE = "profile", "none"
 
 
 def contexts_of(found):
-    return found.result["result"]["contexts"]
+    return found.contexts
 
 
 def session(model, pairs=None, **settings):
@@ -31,7 +33,8 @@ def session(model, pairs=None, **settings):
     return Session(RunConfig(suite="small", model=model.card.address, **settings), model=model, suite=suite)
 
 
-def without_timing(result):
+def without_timing(found):
+    result = found.to_json()
     trimmed = {**result["result"]}
     trimmed.pop("timing")
     return {"result": trimmed, "baselines": result["baselines"]}
@@ -40,17 +43,17 @@ def without_timing(result):
 def test_a_personal_model_is_right_with_its_user_and_lost_without():
     found = evaluate(follows_posts, mirrored(), contexts=["none", "profile", "opposite", "other"])
     contexts = contexts_of(found)
-    assert contexts["profile"]["accuracy"]["value"] == 1.0
-    assert contexts["none"]["accuracy"]["value"] == 0.5
-    assert contexts["opposite"]["accuracy"]["value"] == 0.0
-    assert contexts["profile"]["couple_coverage"]["value"] == 1.0
-    assert contexts["profile"]["mirror_consistency"]["value"] == 1.0
-    effects = found.result["result"]["effects"]
-    assert effects["gain"]["value"] == 0.5
-    assert effects["reversal"]["value"] == 1.0
-    shown = contexts["other"]["shown_user"]
-    assert shown.get("agrees", {"value": 1.0})["value"] == 1.0
-    assert shown.get("opposes", {"value": 0.0})["value"] == 0.0
+    assert contexts["profile"].accuracy.value == 1.0
+    assert contexts["none"].accuracy.value == 0.5
+    assert contexts["opposite"].accuracy.value == 0.0
+    assert contexts["profile"].couple_coverage.value == 1.0
+    assert contexts["profile"].mirror_consistency.value == 1.0
+    effects = found.effects
+    assert effects.gain.value == 0.5
+    assert effects.reversal.value == 1.0
+    shown = contexts["other"].shown_user
+    assert "agrees" not in shown or shown["agrees"].value == 1.0
+    assert "opposes" not in shown or shown["opposes"].value == 0.0
 
 
 @given(salt=st.text(max_size=8))
@@ -61,16 +64,16 @@ def test_any_function_of_question_and_answer_scores_exactly_half_on_mirrored_pai
 
     contexts = contexts_of(evaluate(blind, mirrored(), contexts=["none"], resamples=100))
     none = contexts["none"]
-    assert none["accuracy"] == {"value": 0.5, "low": 0.5, "high": 0.5, "n": 36}
-    assert all(group["value"] == 0.5 for group in none["categories"].values())
-    assert none["couple_coverage"]["value"] == 0.0
+    assert none.accuracy == Estimate(0.5, 0.5, 0.5, 36)
+    assert all(group.value == 0.5 for group in none.categories.values())
+    assert none.couple_coverage.value == 0.0
 
 
 @given(lean=st.floats(-3, 3, allow_nan=False))
 @settings(max_examples=15, deadline=None)
 def test_a_two_order_comparer_that_ignores_the_user_scores_exactly_half(lean):
     found = evaluate(SpyComparer(lean), mirrored(), contexts=["none"], resamples=100)
-    assert contexts_of(found)["none"]["accuracy"]["value"] == 0.5
+    assert contexts_of(found)["none"].accuracy.value == 0.5
 
 
 def test_d1_the_posts_reach_the_model():
@@ -88,26 +91,26 @@ def test_d6_both_orders_are_asked_and_position_bias_is_measured():
     }
     assert {record.order for record in found.records} == {"chosen-first", "chosen-second"}
     biased = contexts_of(evaluate(likes_first, mirrored(), contexts=["profile"]))["profile"]
-    assert biased["accuracy"]["value"] == 0.5
-    assert biased["strict_accuracy"]["value"] == 0.0
-    assert biased["position"]["flip_rate"]["value"] == 1.0
-    assert biased["position"]["first_preferred"]["value"] == 1.0
+    assert biased.accuracy.value == 0.5
+    assert biased.strict_accuracy.value == 0.0
+    assert biased.position.flip_rate.value == 1.0
+    assert biased.position.first_preferred.value == 1.0
 
 
 def test_log_odds_are_averaged_over_both_orders_before_deciding():
     leaning = contexts_of(evaluate(SpyComparer(lean=5.0), mirrored(), contexts=["profile"]))["profile"]
-    assert leaning["position"]["flip_rate"]["value"] == 1.0  # each verdict alone follows the position
-    assert leaning["accuracy"]["value"] == 1.0
-    assert leaning["strict_accuracy"]["value"] == 0.0
+    assert leaning.position.flip_rate.value == 1.0  # each verdict alone follows the position
+    assert leaning.accuracy.value == 1.0
+    assert leaning.strict_accuracy.value == 0.0
 
 
 def test_one_order_says_nothing_of_the_label():
     found = evaluate(likes_first, mirrored(couples=6, questions=12), contexts=["profile"], both_orders=False)
     profile = contexts_of(found)["profile"]
-    assert profile["accuracy"]["value"] == 0.5
+    assert profile.accuracy.value == 0.5
     assert {record.order for record in found.records} == {"chosen-first", "chosen-second"}
     assert len(found.records) == 144
-    assert any("one order only" in warning for warning in found.result["result"]["warnings"])
+    assert any("one order only" in warning for warning in found.warnings)
 
 
 def test_the_order_of_asking_says_nothing_of_the_label():
@@ -117,7 +120,7 @@ def test_the_order_of_asking_says_nothing_of_the_label():
                 yield index, Outcome.scored(1 - index % 2)
 
     found = evaluate(Alternating(), mirrored(couples=6, questions=12), contexts=["profile"])
-    assert 0.3 < contexts_of(found)["profile"]["accuracy"]["value"] < 0.7
+    assert 0.3 < contexts_of(found)["profile"].accuracy.value < 0.7
 
 
 def test_call_keys_tell_models_prompts_and_samples_apart():
@@ -166,8 +169,8 @@ def test_a_resumed_run_costs_what_an_uninterrupted_one_does(tmp_path):
     execute(session(Priced(True), contexts=("none",)), RunFolder(tmp_path / "run"))
     resumed = execute(session(Priced(False), contexts=("none",)), RunFolder(tmp_path / "run"))
     whole = execute(session(Priced(False), contexts=("none",)), RunFolder(tmp_path / "whole"))
-    assert resumed.result["result"]["usage"] == whole.result["result"]["usage"]
-    assert whole.result["result"]["usage"]["cost_usd"] == 12.0
+    assert resumed.usage == whole.usage
+    assert whole.usage.cost_usd == 12.0
 
 
 def test_fresh_asks_anew_and_keeps_the_old_records_aside(tmp_path):
@@ -191,9 +194,9 @@ def test_calibration_is_measured_of_log_odds_only():
     assert "calibration" not in plain
     spy = Spy()
     spy.card = spy.card.model_copy(update={"units": "log-odds"})
-    measured = contexts_of(evaluate(spy, mirrored(), contexts=["profile"]))["profile"]["calibration"]
+    measured = contexts_of(evaluate(spy, mirrored(), contexts=["profile"]))["profile"].calibration
     chance = 1 / (1 + math.exp(-3))  # the chosen answer scores three more: one word in each of three posts
-    assert measured["brier"]["value"] == pytest.approx((1 - chance) ** 2)
+    assert measured.brier.value == pytest.approx((1 - chance) ** 2)
 
 
 def test_headroom_is_the_gain_as_a_share_of_what_the_rubric_gives():
@@ -208,11 +211,11 @@ def test_headroom_is_the_gain_as_a_share_of_what_the_rubric_gives():
                 yield index, Outcome.scored(float(shown.count(colour)) if knows else 0.0)
 
     found = evaluate(Half(), mirrored(), contexts=["none", "profile", "oracle"])
-    assert contexts_of(found)["oracle"]["accuracy"]["value"] == 1.0
-    assert contexts_of(found)["profile"]["accuracy"]["value"] == 0.75
-    headroom = found.result["result"]["effects"]["headroom_closed"]
-    assert headroom["value"] == pytest.approx(0.5)
-    assert headroom["leaks"]
+    assert contexts_of(found)["oracle"].accuracy.value == 1.0
+    assert contexts_of(found)["profile"].accuracy.value == 0.75
+    headroom = found.effects.headroom_closed
+    assert headroom.value == pytest.approx(0.5)
+    assert headroom.leaks
 
 
 def test_other_users_come_from_the_same_split_of_the_whole_suite():
@@ -237,7 +240,7 @@ def test_a_model_that_forgets_an_answer_has_a_failed_record():
                     yield index, outcome
 
     profile = contexts_of(evaluate(Forgetful(), mirrored(), contexts=["profile"]))["profile"]
-    assert profile["reasons"] == {"the model gave no outcome": 6}
+    assert profile.reasons == {"the model gave no outcome": 6}
 
 
 def test_scores_without_a_finite_difference_are_still_verified(tmp_path):
@@ -252,7 +255,7 @@ def test_a_function_that_breaks_is_said_at_once_or_recorded():
     with pytest.raises(ModelError, match="raised ZeroDivisionError"):
         evaluate(lambda question, answer: 1 / 0, mirrored(), contexts=["none"])
     found = evaluate(lambda question, answer: 1 / ("tea" not in question), mirrored(), contexts=["none"])
-    assert contexts_of(found)["none"]["reasons"] == {"ZeroDivisionError: division by zero": 6}
+    assert contexts_of(found)["none"].reasons == {"ZeroDivisionError: division by zero": 6}
 
 
 @pytest.mark.parametrize(
@@ -283,8 +286,8 @@ def test_equal_inputs_are_one_call(tmp_path):
     found = execute(run, RunFolder(tmp_path / "run"))
     assert spy.asked == 12  # six questions, two answers each, whatever the number of users
     assert len(found.records) == 36
-    usage = found.result["result"]["usage"]
-    assert (usage["distinct_calls"], usage["calls_without_sharing"], usage["tokens_in"]) == (12, 72, 120)
+    usage = found.usage
+    assert (usage.distinct_calls, usage.calls_without_sharing, usage.tokens_in) == (12, 72, 120)
 
 
 def test_a_finished_run_costs_no_call_and_changes_nothing(tmp_path):
@@ -292,7 +295,7 @@ def test_a_finished_run_costs_no_call_and_changes_nothing(tmp_path):
     spy = Spy()
     again = execute(session(spy), RunFolder(tmp_path / "run"))
     assert spy.asked == 0
-    assert without_timing(again.result) == without_timing(first.result)
+    assert without_timing(again) == without_timing(first)
 
 
 def test_another_run_takes_its_answers_from_the_cache(tmp_path):
@@ -337,22 +340,22 @@ class Flaky(Spy):
 def test_failed_records_are_counted_bounded_and_asked_again(tmp_path):
     broken = execute(session(Flaky(True), contexts=("profile",)), RunFolder(tmp_path / "run"))
     profile = contexts_of(broken)["profile"]
-    assert profile["failed_records"] == 6
-    assert profile["reasons"] == {"connection lost": 6}
-    assert (profile["accuracy"]["value"], profile["accuracy"]["n"]) == (1.0, 30)
-    assert profile["accuracy"]["low"] < 0.5  # three couples, all right: far from certain
-    assert profile["bounds"] == {"low": 30 / 36, "high": 1.0}
-    assert any("no verdict" in warning for warning in broken.result["result"]["warnings"])
+    assert profile.failed_records == 6
+    assert profile.reasons == {"connection lost": 6}
+    assert (profile.accuracy.value, profile.accuracy.n) == (1.0, 30)
+    assert profile.accuracy.low < 0.5  # three couples, all right: far from certain
+    assert profile.bounds == AccuracyBounds(30 / 36, 1.0)
+    assert any("no verdict" in warning for warning in broken.warnings)
     mended = Flaky(False)
     again = execute(session(mended, contexts=("profile",)), RunFolder(tmp_path / "run"))
     assert mended.asked == 12
-    assert contexts_of(again)["profile"]["failed_records"] == 0
-    assert contexts_of(again)["profile"]["accuracy"]["n"] == 36
+    assert contexts_of(again)["profile"].failed_records == 0
+    assert contexts_of(again)["profile"].accuracy.n == 36
 
 
 def test_a_context_the_model_does_not_read_is_unsupported_and_no_number():
     found = evaluate("longer", mirrored(), contexts=["none", "profile", "oracle"])
-    assert found.result["result"]["unsupported"] == ["profile", "oracle"]
+    assert found.unsupported == ("profile", "oracle")
     assert set(contexts_of(found)) == {"none"}
     with pytest.raises(ConfigError, match="does not read"):
         evaluate("longer", mirrored(), contexts=["profile"])
@@ -380,15 +383,15 @@ def test_unfit_pairs_stop_the_run_before_the_first_call_unless_allowed():
         evaluate(spy, mirrored(), contexts=["none", "profile"])
     assert spy.asked == 0
     found = evaluate(Spy(window=12), mirrored(), contexts=["none", "profile"], allow_unfit=True)
-    assert contexts_of(found)["profile"]["invalid_records"] == 36
-    assert contexts_of(found)["profile"]["accuracy"]["value"] is None
-    assert contexts_of(found)["none"]["accuracy"]["n"] == 36
+    assert contexts_of(found)["profile"].invalid_records == 36
+    assert contexts_of(found)["profile"].accuracy.value is None
+    assert contexts_of(found)["none"].accuracy.n == 36
 
 
 def test_limit_keeps_whole_couples():
     found = evaluate(follows_posts, mirrored(), contexts=["none"], limit=7)
     assert len(found.records) == 6
-    assert contexts_of(found)["none"]["accuracy"]["value"] == 0.5
+    assert contexts_of(found)["none"].accuracy.value == 0.5
 
 
 def test_by_an_unknown_tag_is_refused():
@@ -417,7 +420,18 @@ def test_max_cost_stops_resumably(tmp_path):
     found = execute(
         session(rest, contexts=("none",)), RunFolder(tmp_path / "run"), cache=CallCache(), max_cost_usd=50.0
     )
-    assert contexts_of(found)["none"]["accuracy"]["n"] == 36
+    assert contexts_of(found)["none"].accuracy.n == 36
+
+
+def test_a_fresh_run_over_budget_is_not_started_whatever_the_folder_holds(tmp_path):
+    evaluate(Paid(), mirrored(), contexts=["none"], out=tmp_path / "run", cache=False)
+    before = (tmp_path / "run" / "records.jsonl").read_bytes()
+    again = Paid()
+    evaluate(again, mirrored(), contexts=["none"], out=tmp_path / "run", max_cost_usd=1.0)  # all of it is there
+    with pytest.raises(BudgetError, match="not started"):
+        evaluate(again, mirrored(), contexts=["none"], out=tmp_path / "run", max_cost_usd=1.0, fresh=True)
+    assert again.asked == 0
+    assert (tmp_path / "run" / "records.jsonl").read_bytes() == before
 
 
 def test_a_forecast_asks_nothing_and_a_budget_is_refused_beforehand():
@@ -450,5 +464,5 @@ def test_a_split_that_is_not_there_is_refused():
 
 def test_nan_is_invalid_and_never_a_score():
     found = evaluate(lambda question, answer: float("nan"), mirrored(), contexts=["none"])
-    assert contexts_of(found)["none"]["invalid_records"] == 36
-    assert contexts_of(found)["none"]["accuracy"]["value"] is None
+    assert contexts_of(found)["none"].invalid_records == 36
+    assert contexts_of(found)["none"].accuracy.value is None

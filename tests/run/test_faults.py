@@ -11,7 +11,9 @@ from prbench.data import Suite
 from prbench.errors import BudgetError
 from prbench.models import chat
 from prbench.models._wire import Backoff
-from prbench.run import RunFolder, Session, execute
+from prbench.results import RunFolder
+from prbench.run import Session, execute
+from prbench.stats import AccuracyBounds
 from small_suite import mirrored
 
 FAST = Backoff(0.001, 0.01, 0.001, 0.05)
@@ -31,16 +33,16 @@ def asked(server, **options):
     options = ModelOptions(timeout_s=0.5, **options)
     model = chat.load(f"judge@{server.url}", options, backoff=FAST)
     found = evaluate(model, mirrored(), contexts=["none", "profile", "opposite"], options=options, resamples=100)
-    return found.result["result"]["contexts"]
+    return found.contexts
 
 
 @pytest.fixture(scope="module")
 def clean():
     with FakeServer(answer=judge) as server:
         contexts = asked(server)
-    assert contexts["profile"]["accuracy"]["value"] == 1.0
-    assert contexts["none"]["accuracy"]["value"] == 0.5
-    assert contexts["opposite"]["accuracy"]["value"] == 0.0
+    assert contexts["profile"].accuracy.value == 1.0
+    assert contexts["none"].accuracy.value == 0.5
+    assert contexts["opposite"].accuracy.value == 0.0
     return contexts
 
 
@@ -66,10 +68,10 @@ def test_a_fault_that_stays_is_counted_and_touches_nothing_else(clean, kind):
     with FakeServer(answer=judge, plan=where("Which tea", Fault(kind))) as server:
         contexts = asked(server, retries=1)
     for name, context in contexts.items():
-        assert context["failed_records"] == 12, name
-        assert context["accuracy"]["n"] == 30
-        assert context["accuracy"]["value"] == clean[name]["accuracy"]["value"]
-    assert contexts["profile"]["bounds"] == {"low": 30 / 36, "high": 1.0}
+        assert context.failed_records == 12, name
+        assert context.accuracy.n == 30
+        assert context.accuracy.value == clean[name].accuracy.value
+    assert contexts["profile"].bounds == AccuracyBounds(30 / 36, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -82,9 +84,9 @@ def test_garbage_text_is_invalid_and_touches_nothing_else(clean, garbage):
     with FakeServer(answer=sometimes) as server:
         contexts = asked(server)
     for name, context in contexts.items():
-        assert context["invalid_records"] == 12
-        assert context["failed_records"] == 0
-        assert context["accuracy"]["value"] == clean[name]["accuracy"]["value"]
+        assert context.invalid_records == 12
+        assert context.failed_records == 0
+        assert context.accuracy.value == clean[name].accuracy.value
 
 
 def test_d1_and_d6_what_arrives_at_the_server_has_the_posts_in_both_orders():
@@ -111,9 +113,9 @@ def test_plans_come_from_the_planner_and_a_failed_plan_is_a_failed_record(tmp_pa
         options = ModelOptions(timeout_s=5)
         model = chat.load(f"judge@{server.url}", options, backoff=FAST)
         found = evaluate(model, mirrored(), contexts=["plan"], options=options, out=tmp_path / "run")
-    plan = found.result["result"]["contexts"]["plan"]
-    assert plan["accuracy"]["value"] == 1.0
-    assert plan["reasons"] == {"there is no plan for the pair": 12}
+    plan = found.contexts["plan"]
+    assert plan.accuracy.value == 1.0
+    assert plan.reasons == {"there is no plan for the pair": 12}
     lines = (tmp_path / "run" / "plans.jsonl").read_text().splitlines()
     assert len(lines) == 36
 

@@ -9,7 +9,8 @@ from prbench import evaluate
 from prbench.config import RunConfig
 from prbench.data import Suite
 from prbench.errors import ContextError, ModelError, RunError
-from prbench.run import RunFolder, Session, execute, history, load_run, standings, verify, versus
+from prbench.results import RunFolder, history, load_run, standings, verify, versus
+from prbench.run import Session, execute
 from prbench.run.store import LOCK, SYNC_RECORDS, Appender, cut_torn_line, whole_lines, write_whole
 from prbench.types import Record
 from small_suite import Spy, SpyComparer, follows_posts, likes_first, mirrored
@@ -223,8 +224,8 @@ def test_all_splits_are_remembered_as_all(tmp_path):
         ],
     ]
     found = evaluate(follows_posts, pairs, split=None, contexts=["profile"], out=tmp_path / "all")
-    assert found.result["result"]["split"] is None
-    assert found.result["result"]["contexts"]["profile"]["accuracy"]["n"] == 72
+    assert found.split is None
+    assert found.contexts["profile"].accuracy.n == 72
     assert verify(tmp_path / "all").mismatches == ()
 
 
@@ -251,14 +252,14 @@ def test_stored_records_of_a_comparer_replay_exactly(tmp_path, settings):
     for number, model in enumerate((SpyComparer(lean=5.0), shaky, follows_posts)):
         made = evaluate(model, mirrored(), contexts=["profile"], out=tmp_path / f"run{number}", **settings)
         again = evaluate(f"stored:{tmp_path / f'run{number}' / 'records.jsonl'}", mirrored(), contexts=["profile"])
-        one, two = (found.result["result"]["contexts"]["profile"] for found in (made, again))
+        one, two = (found.contexts["profile"] for found in (made, again))
         for key in ("accuracy", "strict_accuracy", "invalid_records", "failed_records", "reasons", "position"):
-            assert one.get(key) == two.get(key), key
+            assert getattr(one, key) == getattr(two, key), key
 
 
 def test_stored_scores_replay_a_run(run, tmp_path):
     again = evaluate(f"stored:{run / 'records.jsonl'}", mirrored(), contexts=["none", "profile"])
-    assert again.result["result"]["contexts"]["profile"]["accuracy"]["value"] == 1.0
+    assert again.contexts["profile"].accuracy.value == 1.0
     with pytest.raises(ContextError, match="no scores for context 'plan'"):
         evaluate(f"stored:{run / 'records.jsonl'}", mirrored(), contexts=["plan"])
 
@@ -270,9 +271,9 @@ def test_stored_scores_by_id(tmp_path):
         "id,chosen_score,rejected_score\n" + "".join(f"{pair.id},{i},1\n" for i, pair in enumerate(pairs[:3]))
     )
     found = evaluate(f"stored:{path}", pairs, contexts=["profile"])
-    profile = found.result["result"]["contexts"]["profile"]
-    assert profile["accuracy"]["value"] == 0.5  # lost, tie, won
-    assert profile["reasons"] == {"not in scores.csv": 1}
+    profile = found.contexts["profile"]
+    assert profile.accuracy.value == 0.5  # lost, tie, won
+    assert profile.reasons == {"not in scores.csv": 1}
     with pytest.raises(ContextError, match="can stand for one only"):
         evaluate(f"stored:{path}", pairs, contexts=["none", "profile"])
 
@@ -306,7 +307,7 @@ def test_a_run_of_one_spy_is_the_same_whatever_the_order_of_pairs(tmp_path):
     pairs = mirrored()
     one = evaluate(Spy(), pairs, contexts=["profile"])
     two = evaluate(Spy(), list(reversed(pairs)), contexts=["profile"])
-    assert one.result["result"]["contexts"] == two.result["result"]["contexts"]
+    assert one.contexts == two.contexts
 
 
 def test_a_folder_that_another_process_began_a_moment_ago_is_not_removed(tmp_path):

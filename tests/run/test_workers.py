@@ -17,7 +17,8 @@ from prbench.config import ModelOptions, RunConfig
 from prbench.data import Suite, write_pairs
 from prbench.errors import BudgetError, ConfigError, ModelError
 from prbench.models import load_model
-from prbench.run import RunFolder, Session, Staff, execute
+from prbench.results import RunFolder
+from prbench.run import Session, Staff, execute
 from prbench.run.asking import InProcess
 from prbench.run.desk import Desk, Place
 from prbench.run.engine import Engine
@@ -139,7 +140,7 @@ def run(address, out, workers, listening=None, max_cost_usd=None, **settings):
 
 
 def result_of(found):
-    return {key: value for key, value in found.result["result"].items() if key != "timing"}
+    return {key: value for key, value in found.to_json()["result"].items() if key != "timing"}
 
 
 def by_slot(found):
@@ -167,10 +168,10 @@ def test_a_local_model_gets_the_same_scores_and_its_tokens_are_summed(tiny_rewar
         other = by_slot(two)[slot]
         assert other.chosen_score == pytest.approx(record.chosen_score, abs=1e-4)
         assert other.rejected_score == pytest.approx(record.rejected_score, abs=1e-4)
-    ones, twos = (found.result["result"]["timing"] for found in (one, two))
-    assert twos["tokens_naive"] == ones["tokens_naive"] > 0
-    assert ones["tokens_computed"] <= twos["tokens_computed"] < twos["tokens_naive"]
-    assert twos["calls_asked"] == ones["calls_asked"]
+    ones, twos = (found.timing for found in (one, two))
+    assert twos.tokens_naive == ones.tokens_naive > 0
+    assert ones.tokens_computed <= twos.tokens_computed < twos.tokens_naive
+    assert twos.calls_asked == ones.calls_asked
 
 
 def test_an_answer_that_comes_twice_counts_once(module):
@@ -190,7 +191,7 @@ def test_an_answer_that_comes_twice_counts_once(module):
 def test_more_workers_continue_the_same_run(module):
     one = run(module + "score", "run", 1)
     again = run(module + "score", "run", 2)
-    assert again.result["result"]["timing"]["calls_asked"] == 0
+    assert again.timing.calls_asked == 0
     assert by_slot(again) == by_slot(one)
 
 
@@ -218,7 +219,7 @@ def test_a_worker_killed_in_the_middle_costs_nothing(module):
     assert killed
     assert by_slot(found) == by_slot(whole)
     assert len(lines_of("killed")) == len(whole.records)
-    assert found.result["result"]["timing"]["note"] == "1 worker process(es) died; their open calls were asked again"
+    assert found.timing.note == "1 worker process(es) died; their open calls were asked again"
 
 
 def test_a_call_that_kills_its_worker_fails_alone_and_is_asked_again_later(module):
@@ -231,7 +232,7 @@ def test_a_call_that_kills_its_worker_fails_alone_and_is_asked_again_later(modul
     Path("mended").touch()
     mended = run(module + "poisoned", "run", 2, contexts="profile")
     assert by_slot(mended) == by_slot(run(module + "poisoned", "whole", 1, contexts="profile"))
-    assert mended.result["result"]["timing"]["calls_asked"] == 2
+    assert mended.timing.calls_asked == 2
 
 
 @pytest.mark.parametrize("questions", [6, 1])

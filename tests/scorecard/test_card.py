@@ -10,7 +10,7 @@ import pytest
 import planted_models
 from prbench.errors import AddressError, ConfigError
 from prbench.report import FORMATS, render
-from prbench.run import verify
+from prbench.results import verify
 from prbench.scorecard import Scorecard, document, make_scorecard, make_settings, scorecard_tables
 from prbench.scorecard.latency import Latency
 from prbench.scorecard.machine import Machine

@@ -7,7 +7,7 @@ import pytest
 import planted_models
 from prbench.models import load_model
 from prbench.report import render
-from prbench.run import verify
+from prbench.results import verify
 from prbench.scorecard import CurveSheet, curve_tables, make_curves, make_settings
 from prbench.scorecard.adapted import Point, adapted
 from prbench.scorecard.curves import points_of

@@ -175,7 +175,7 @@ def test_d14_a_served_model_is_evaluated_as_the_model_itself(start):
             through = evaluate(address, suite, **settings)
         assert not [record for record in through.records if record.status != "ok"]
         for context in contexts:
-            here, there = (found.result["result"]["contexts"][context]["accuracy"] for found in (direct, through))
+            here, there = (found.contexts[context].accuracy for found in (direct, through))
             assert here == there
             assert recorded(direct, context) == recorded(through, context)
 

@@ -17,7 +17,7 @@ def separate(n):
 def test_calibration_by_hand():
     result = calibration([0.5, 0.4, 0.62, 1.0], separate(4), rng())
     # Bins [.5,.55): gap 0; [.6,.65): confidences .6 (wrong) and .62 (right), gap .61 − .5; [.95,1]: gap 0.
-    assert [tuple(bin) for bin in result.bins] == [
+    assert [(bin.confidence, bin.accuracy, bin.n) for bin in result.bins] == [
         pytest.approx((0.5, 0.5, 1)),
         pytest.approx((0.61, 0.5, 2)),
         pytest.approx((1.0, 1.0, 1)),

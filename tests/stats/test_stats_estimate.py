@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prbench.stats import Estimate, accuracy_bounds, quantile, wilson
+from prbench.stats import AccuracyBounds, Estimate, accuracy_bounds, quantile, wilson
 
 
 def test_an_estimate_is_json_with_four_keys():
@@ -65,7 +65,7 @@ def test_quantile_interval_covers_the_true_quantile():
 
 
 def test_bounds_by_hand():
-    assert accuracy_bounds(8, 6.5, 2) == (0.65, 0.85)
-    assert accuracy_bounds(8, 6.5, 0) == (0.8125, 0.8125)
-    assert accuracy_bounds(0, 0.0, 4) == (0.0, 1.0)
+    assert accuracy_bounds(8, 6.5, 2) == AccuracyBounds(0.65, 0.85)
+    assert accuracy_bounds(8, 6.5, 0) == AccuracyBounds(0.8125, 0.8125)
+    assert accuracy_bounds(0, 0.0, 4) == AccuracyBounds(0.0, 1.0)
     assert accuracy_bounds(0, 0.0, 0) is None

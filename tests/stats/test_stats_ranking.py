@@ -75,6 +75,37 @@ def test_one_cluster_tells_nobody_apart():
     assert significance_groups({"none": []}, Clusters.of([], [])) == ()
 
 
+def test_a_model_with_few_rows_leaves_the_others_apart():
+    clusters = Clusters.of(range(60), range(60))
+    credits = {"good": [1] * 55 + [0] * 5, "poor": [0] * 55 + [1] * 5}
+    apart = {s.name: s.letters for s in significance_groups(credits, clusters)}
+    assert apart == {"good": ("a",), "poor": ("b",)}
+    small = significance_groups({**credits, "small": [1, 0, *[None] * 58]}, clusters)
+    letters = {s.name: set(s.letters) for s in small}
+    assert not letters["good"] & letters["poor"]
+    assert letters["small"] & letters["good"]
+    assert letters["small"] & letters["poor"]
+    assert {s.name: s.mean for s in small}["small"] == 0.5
+
+
+def test_ranks_follow_the_common_rows_where_they_contradict_the_means():
+    # On the 40 rows that both have, "hard" is better throughout; its further rows are hard for everybody.
+    clusters = Clusters.of(range(140), range(140))
+    credits = {"hard": [1.0] * 38 + [0.0] * 102, "easy": [0.0] * 20 + [1.0] * 20 + [None] * 100}
+    places = {s.name: s for s in significance_groups(credits, clusters)}
+    assert places["easy"].mean > places["hard"].mean
+    assert (places["hard"].best_rank, places["hard"].worst_rank) == (1, 1)
+    assert (places["easy"].best_rank, places["easy"].worst_rank) == (2, 2)
+
+
+def test_a_model_without_a_row_is_left_out_and_without_a_common_row_nothing_is_tested():
+    clusters = Clusters.of(range(40), range(40))
+    halves = {"one": [1] * 20 + [None] * 20, "two": [None] * 20 + [0] * 20, "none": [None] * 40}
+    first, second = significance_groups(halves, clusters)
+    assert (first.name, second.name) == ("one", "two")
+    assert first.letters == second.letters
+
+
 def test_many_models_that_are_equal_stay_in_one_group():
     rng = np.random.default_rng(3)
     clusters = Clusters.of(range(200), range(200))

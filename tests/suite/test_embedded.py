@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from prbench import evaluate, load_pairs
 from prbench.audit import audit, load_people
+from prbench.stats import Estimate
 
 ROOT = Path(__file__).parents[2]
 
@@ -78,12 +79,12 @@ def test_any_function_of_question_and_answer_scores_exactly_half_everywhere(salt
 @pytest.mark.parametrize("model", ["longer", "shorter", "overlap", "random"])
 def test_content_blind_models_score_exactly_half(model):
     found = evaluate(model, "mirror", split="test", contexts=["none"], by=["axis", "family"], resamples=100)
-    none = found.result["result"]["contexts"]["none"]
-    assert none["accuracy"] == {"value": 0.5, "low": 0.5, "high": 0.5, "n": 2668}
-    groups = [*none["categories"].values(), *none["by"]["axis"].values(), *none["by"]["family"].values()]
-    assert {group["value"] for group in groups} == {0.5}
-    assert none["couple_coverage"]["value"] == 0.0
-    assert none["mirror_consistency"]["value"] == 0.0
+    none = found.contexts["none"]
+    assert none.accuracy == Estimate(0.5, 0.5, 0.5, 2668)
+    groups = [*none.categories.values(), *none.by["axis"].values(), *none.by["family"].values()]
+    assert {group.value for group in groups} == {0.5}
+    assert none.couple_coverage.value == 0.0
+    assert none.mirror_consistency.value == 0.0
 
 
 def test_the_shipped_files_are_what_the_sources_give(tmp_path):

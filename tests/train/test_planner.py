@@ -117,9 +117,9 @@ def test_a_planner_learns_a_planted_taste_and_keeps_it_for_users_it_never_met(ba
     out, record = trained
     held = planted("validation", 6)
     before, after = quality(f"lm:{base}", held), quality(f"lm:{out}", held)
-    assert before["strict"]["recall"]["value"] <= 0.2
-    assert after["own"]["recall"]["value"] == 1.0
-    assert after["other"]["recall"]["value"] == 0.0  # it plans for the user, not for everybody
+    assert before.strict["recall"].value <= 0.2
+    assert after.own["recall"].value == 1.0
+    assert after.other["recall"].value == 0.0  # it plans for the user, not for everybody
     assert record.best.validation_loss < record.looks[0].validation_loss
     assert (record.examples, record.users, record.questions, record.aspects) == (48, 8, 6, 2)
 

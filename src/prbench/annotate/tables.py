@@ -52,7 +52,7 @@ def _preference(found: Findings) -> Table:
         ("could tell", preference.decided),
         ("prefers the answer shown first", preference.first_shown),
     ]
-    rows = [[name, interval(share.to_json()), count(share.n)] for name, share in shares if share is not None]
+    rows = [[name, interval(share), count(share.n)] for name, share in shares if share is not None]
     notes = [] if found.quality else [_self_note(found)]
     title = "Preference" if found.quality else _title(found)
     return Table(title, ["preference", "% [95 %]", "judgments"], rows, notes)
@@ -84,7 +84,7 @@ def _people(found: Findings) -> Table:
             count(each.person.done),
             count(each.person.assigned),
             count(each.changed),
-            *([interval(each.agreement.to_json())] if each.agreement else []),
+            *([interval(each.agreement)] if each.agreement else []),
         ]
         for each in found.people
         if not each.person.deleted

@@ -9,6 +9,7 @@ from prbench.api.evaluating import evaluate
 from prbench.config import ModelOptions
 from prbench.data import Suite, load_pairs
 from prbench.models.hf import live
+from prbench.results import EFFECTS
 
 
 class PersonalRewardCallback(TrainerCallback):  # type: ignore[misc]
@@ -64,9 +65,9 @@ class PersonalRewardCallback(TrainerCallback):  # type: ignore[misc]
                 contexts=self._contexts,
                 limit=self._limit,
                 resamples=100,
-            ).result["result"]
+            )
         finally:
             model.train(training)
-        metrics = {f"{self._prefix}_{name}_accuracy": c["accuracy"]["value"] for name, c in found["contexts"].items()}
-        metrics |= {f"{self._prefix}_{name}": effect["value"] for name, effect in found["effects"].items() if effect}
-        return {name: float(value) for name, value in metrics.items() if value is not None}
+        metrics = {f"{name}_accuracy": context.accuracy for name, context in found.contexts.items()}
+        metrics |= {effect.key: estimate for effect in EFFECTS if (estimate := found.effects.of(effect)) is not None}
+        return {f"{self._prefix}_{name}": one.value for name, one in metrics.items() if one.value is not None}

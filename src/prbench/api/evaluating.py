@@ -10,19 +10,16 @@ from prbench.config import ModelOptions, RunConfig
 from prbench.data import Suite
 from prbench.models import Model, load_model
 from prbench.models.python import wrap
+from prbench.results import RunFolder, Versus, load_run, versus
 from prbench.run import (
     CallCache,
     Evaluation,
     Progress,
-    RunFolder,
     Session,
     Staff,
-    Versus,
     execute,
     forecast,
-    load_run,
     refuse_over_budget,
-    versus,
 )
 from prbench.types import Pair
 
@@ -82,13 +79,13 @@ def evaluate(
         engine: `"local"`, or `"ray"` for the actors of a Ray cluster.
 
     Returns:
-        The result (as in `result.json`) and all records.
+        The result (`found.contexts["profile"].accuracy.value`), with all records.
 
     Example:
         >>> pair = Pair(id="1", user="ann", question="Tea?", chosen="Green.", rejected="Black tea, please.")
         >>> def shorter(question, answer):
         ...     return -len(answer)
-        >>> evaluate(shorter, [pair], contexts=["none"]).result["result"]["contexts"]["none"]["accuracy"]["value"]
+        >>> evaluate(shorter, [pair], contexts=["none"]).contexts["none"].accuracy.value
         1.0
     """
     staff = Staff.of(engine, workers)
@@ -118,7 +115,7 @@ def evaluate(
         shown = stack.enter_context(Progress(quiet=not progress))
         folder = RunFolder(Path(out or stack.enter_context(tempfile.TemporaryDirectory())))
         if max_cost_usd is not None:
-            refuse_over_budget(forecast(session, folder.records(), known), max_cost_usd)
+            refuse_over_budget(forecast(session, {} if fresh else folder.records(), known), max_cost_usd)
         found = execute(
             session,
             folder,
@@ -128,7 +125,7 @@ def evaluate(
             fresh=fresh,
             staff=staff,
         )
-        return found if out is not None else found._replace(folder=None)
+        return found if out is not None else found.model_copy(update={"folder": None})
 
 
 def compare(one: str | Path, two: str | Path, context: str | None = None) -> Versus:

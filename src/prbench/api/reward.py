@@ -87,7 +87,7 @@ def calibrate(
         mean=statistics.fmean(known),
         spread=statistics.stdev(known),
         n=len(known),
-        suite=found.result["result"]["suite"]["fingerprint"][:16],
+        suite=found.suite.fingerprint[:16],
     )
     if opened.card.reusable:
         write_whole(_path(opened), scale.model_dump_json(indent=2) + "\n")

@@ -13,27 +13,21 @@ from prbench import report
 from prbench.config import Price, RunConfig
 from prbench.errors import ConfigError
 from prbench.report import Format, Table
+from prbench.results import Loaded, Moment, RunFolder, load_run, standings, versus
+from prbench.results import history as run_history
+from prbench.results import verify as run_verify
 from prbench.run import (
     CallCache,
     Evaluation,
-    Loaded,
-    Moment,
     Progress,
-    RunFolder,
     Session,
     Staff,
     check_claim,
     execute,
     fetch_matcher,
     forecast,
-    headline,
-    load_run,
     refuse_over_budget,
-    standings,
-    versus,
 )
-from prbench.run import history as run_history
-from prbench.run import verify as run_verify
 
 EXIT_BELOW = 1
 EXIT_INTERRUPTED = 130
@@ -85,10 +79,10 @@ def run(
         except KeyboardInterrupt:
             _say(f"\nstopped; the same command continues {folder.path}")
             raise typer.Exit(EXIT_INTERRUPTED) from None
-    _print(report.run_tables(found.result), format, found.result)
-    if note := found.result["result"]["timing"]["note"]:
-        _say(f"note: {note}")
-    if not session.model.card.reusable and not fresh and found.result["result"]["timing"]["calls_asked"] == 0:
+    _print(report.run_tables(found), format, found.to_json())
+    if found.timing and found.timing.note:
+        _say(f"note: {found.timing.note}")
+    if not session.model.card.reusable and not fresh and found.timing and found.timing.calls_asked == 0:
         _say("note: all records were there already; this model's code cannot be pinned, --fresh asks it anew")
     if not quiet:
         _say(f"\nrun: {found.folder}    (the same command continues it; `prbench verify {found.folder}` recomputes it)")
@@ -148,7 +142,7 @@ def _series(runs: Sequence[Loaded], as_given: bool) -> list[list[Loaded]]:
     if as_given:
         return [list(runs)]
     series: dict[tuple[str, str, str], list[Loaded]] = {}
-    for run in sorted(runs, key=lambda run: str(run.result.get("timing", {}).get("finished", ""))):
+    for run in sorted(runs, key=lambda run: run.result.finished):
         dataset = run.facts.dataset
         series.setdefault((run.facts.card.address, dataset.name, str(run.config.split)), []).append(run)
     return list(series.values())
@@ -235,14 +229,14 @@ def read_columns(texts: Sequence[str]) -> dict[str, str]:
 def _gate(found: Evaluation, fail_under: float | None) -> None:
     if fail_under is None:
         return
-    best = headline(found.result["result"])
-    if best is None or best[1]["bounds"] is None:
+    name = found.headline
+    context = found.contexts[name] if name is not None else None
+    if context is None or context.bounds is None:
         _say("fail-under: there is no accuracy to judge")
         raise typer.Exit(EXIT_BELOW)
-    name, context = best
-    surely = context["bounds"]["low"]
+    surely = context.bounds.low
     if surely < fail_under:
-        missing = context["pairs"] - context["accuracy"]["n"]
+        missing = context.pairs - context.accuracy.n
         counted = f" with {missing:,} missing verdicts counted as wrong" if missing else ""
         _say(f"fail-under: accuracy {surely:.4f} in context {name!r}{counted} is below {fail_under}")
         raise typer.Exit(EXIT_BELOW)

@@ -9,6 +9,7 @@ import typer
 from prbench.cli.app import Dtype, Format, FormatOption
 
 if TYPE_CHECKING:
+    from prbench.plan import PlanQuality
     from prbench.run import CallCache, PlanFile
 
 EXIT_INTERRUPTED = 130
@@ -142,7 +143,7 @@ def _write(file: "PlanFile", cache: "CallCache | None", max_cost: float | None, 
 
 def _quality(
     file: "PlanFile", needs: Any, everyone: Any, matcher: str, threshold: float | None, seed: int, resamples: int
-) -> dict[str, Any]:
+) -> "PlanQuality":
     from prbench.plan import hold, summarise
     from prbench.run import open_matcher
 
@@ -150,13 +151,14 @@ def _quality(
     return summarise(held, seed=seed, resamples=resamples)
 
 
-def _finish(file: "PlanFile", quality: dict[str, Any], spent: float, format: Format, quiet: bool) -> None:
+def _finish(file: "PlanFile", quality: "PlanQuality", spent: float, format: Format, quiet: bool) -> None:
     import json
 
     from prbench.report import Format as Shown
     from prbench.report import plan_table, render
 
-    data = json.dumps({"plans": str(file.path), "spent_usd": spent, "quality": quality}, ensure_ascii=False, indent=2)
+    found = {"plans": str(file.path), "spent_usd": spent, "quality": quality.model_dump(mode="json")}
+    data = json.dumps(found, ensure_ascii=False, indent=2)
     typer.echo(data if format is Format.json else render([plan_table(quality)], cast(Shown, format.value)))
     _say(
         f"\nspent ${spent:.4f}; plans: {file.path}    (prbench run --context plan,profile+plan --plans {file.path})",

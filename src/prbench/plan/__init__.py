@@ -3,11 +3,12 @@
 from prbench.plan.matching import ENCODER, THRESHOLD, Calibration, Matcher, calibrate
 from prbench.plan.needs import Need, limited, need_id, needs_of
 from prbench.plan.planner import Plan, Planner, read_plan
-from prbench.plan.quality import Held, HeldPlans, hold, summarise
+from prbench.plan.quality import FIGURES, Held, HeldPlans, PlanQuality, hold, summarise
 from prbench.plan.stored import StoredPlans, read_plan_file
 
 __all__ = [
     "ENCODER",
+    "FIGURES",
     "THRESHOLD",
     "Calibration",
     "Held",
@@ -15,6 +16,7 @@ __all__ = [
     "Matcher",
     "Need",
     "Plan",
+    "PlanQuality",
     "Planner",
     "StoredPlans",
     "calibrate",

@@ -9,6 +9,7 @@ import hashlib
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -55,6 +56,32 @@ class HeldPlans(Frozen):
     """Which encoder, with its revision."""
     threshold: float
     rows: tuple[Held, ...]
+
+
+class PlanQuality(Frozen):
+    """How good some plans are; every figure with n and an interval clustered by user (or couple) and question."""
+
+    matcher: str
+    """Which encoder, with its revision."""
+    threshold: float
+    plans: int
+    without_aspects: int
+    """Plans whose user has no true aspects to hold them against."""
+    read: int
+    unread: Mapping[str, int]
+    """Plans that could not be had or read, by status."""
+    lines: Estimate
+    """Lines a plan."""
+    own: Mapping[Figure, Estimate]
+    """Held against the aspects of the plan's user."""
+    strict: Mapping[Figure, Estimate]
+    """The same, with unread plans as misses."""
+    other: Mapping[Figure, Estimate]
+    """Held against another user's aspects."""
+    personal: Mapping[Figure, Estimate]
+    """Own less other: what is known of the user."""
+    other_same_question: int
+    """Plans whose other user asked the same question."""
 
 
 def hold(
@@ -146,29 +173,29 @@ def figure(name: Figure, matched: int, planned: int, expected: int) -> float:
             return 2 * matched / (planned + expected)
 
 
-def summarise(held: HeldPlans, *, seed: int = 0, resamples: int = 2000) -> Json:
-    """All figures of some plans, each with n and an interval clustered by user (or couple) and question."""
+def summarise(held: HeldPlans, *, seed: int = 0, resamples: int = 2000) -> PlanQuality:
+    """All figures of some plans."""
     known = [row for row in held.rows if row.expected]
     read = [row for row in known if row.status == "ok"]
     beside = [row for row in read if row.other_expected]
     mean = _Mean(seed, resamples)
-    return {
-        "matcher": held.matcher,
-        "threshold": held.threshold,
-        "plans": len(held.rows),
-        "without_aspects": len(held.rows) - len(known),
-        "read": len(read),
-        "unread": dict(sorted(Counter(row.status for row in known if row.status != "ok").items())),
-        "lines": mean("lines", read, [float(row.planned) for row in read], None),
-        "own": {name: mean(f"own {name}", read, [_own(name, row) for row in read]) for name in FIGURES},
-        "strict": {name: mean(f"strict {name}", known, [_own(name, row) for row in known]) for name in FIGURES},
-        "other": {name: mean(f"other {name}", beside, [_other(name, row) for row in beside]) for name in FIGURES},
-        "personal": {
+    return PlanQuality(
+        matcher=held.matcher,
+        threshold=held.threshold,
+        plans=len(held.rows),
+        without_aspects=len(held.rows) - len(known),
+        read=len(read),
+        unread=dict(sorted(Counter(row.status for row in known if row.status != "ok").items())),
+        lines=mean("lines", read, [float(row.planned) for row in read], None),
+        own={name: mean(f"own {name}", read, [_own(name, row) for row in read]) for name in FIGURES},
+        strict={name: mean(f"strict {name}", known, [_own(name, row) for row in known]) for name in FIGURES},
+        other={name: mean(f"other {name}", beside, [_other(name, row) for row in beside]) for name in FIGURES},
+        personal={
             name: mean(f"personal {name}", beside, [_own(name, row) - _other(name, row) for row in beside], (-1, 1))
             for name in FIGURES
         },
-        "other_same_question": sum(row.same_question for row in beside),
-    }
+        other_same_question=sum(row.same_question for row in beside),
+    )
 
 
 def _own(name: Figure, row: Held) -> float:
@@ -187,13 +214,13 @@ class _Mean:
 
     def __call__(
         self, name: str, rows: Sequence[Held], values: Sequence[float], bounds: tuple[float, float] | None = (0, 1)
-    ) -> Json:
+    ) -> Estimate:
         if not rows:
-            return Estimate.undefined().to_json()
+            return Estimate.undefined()
         clusters = Clusters.of([row.unit for row in rows], [row.question for row in rows])
         if set(values) in ({0.0}, {1.0}) and bounds == (0, 1):  # nothing varies, but few units are not certain
-            return {**stats.wilson(values[0] * clusters.units, clusters.units).to_json(), "n": len(rows)}
+            return replace(stats.wilson(values[0] * clusters.units, clusters.units), n=len(rows))
         if len(set(values)) == 1:
-            return Estimate(values[0], None, None, len(rows)).to_json()
+            return Estimate(values[0], None, None, len(rows))
         rng = np.random.default_rng([self._seed, zlib.crc32(f"plan {name}".encode())])
-        return stats.mean_interval(values, clusters, rng, resamples=self._resamples, bounds=bounds).to_json()
+        return stats.mean_interval(values, clusters, rng, resamples=self._resamples, bounds=bounds)

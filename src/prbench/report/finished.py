@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from prbench.errors import RunError
-from prbench.run import Loaded, RunFolder, load_run, verify
-from prbench.run.credits import PairRow
-from prbench.run.store import whole_lines
+from prbench.results import Loaded, PairRow, Result, RunFolder, load_run, read_rows, verify
 from prbench.types import Record
 
 Json = dict[str, Any]
@@ -25,9 +23,12 @@ class Finished(NamedTuple):
     rows: tuple[PairRow, ...]
     """What is known of each pair."""
     records: tuple[Record, ...]
-    result: Json
-    """`{"result": …, "baselines": …}`, as in `result.json`."""
     records_fingerprint: str
+
+    @property
+    def result(self) -> Result:
+        """What the run found."""
+        return self.loaded.result
 
 
 def open_finished(path: Path | str) -> Finished:
@@ -62,8 +63,7 @@ def _verified(folder: RunFolder) -> Finished:
             f"{first.place} first",
             hint=f"`prbench verify {path}` lists them; the command that made the run computes them anew",
         )
-    rows = tuple(PairRow.model_validate_json(line) for _, line in whole_lines(folder.path / "pairs.jsonl"))
-    return Finished(load_run(path), rows, records, folder.read_json("result.json"), records_fingerprint(records))
+    return Finished(load_run(path), tuple(read_rows(folder)), records, records_fingerprint(records))
 
 
 def records_fingerprint(records: Iterable[Record]) -> str:

@@ -1,7 +1,8 @@
 """The one place that decides how a number looks: a text for people that still knows its numbers for CSV."""
 
-from collections.abc import Mapping
-from typing import Any, Self
+from typing import Self
+
+from prbench.stats import Estimate
 
 
 class Number(str):
@@ -57,30 +58,31 @@ def count(value: int) -> Number:
     return Number(f"{value:,}", value)
 
 
-def interval(metric: Mapping[str, Any] | None) -> Number:
+def interval(estimate: Estimate | None) -> Number:
     """A share with its 95 % interval, in percent.
 
     Example:
-        >>> interval({"value": 0.5, "low": 0.25, "high": 0.75, "n": 8})
+        >>> interval(Estimate(0.5, 0.25, 0.75, n=8))
         '50.0 [25.0, 75.0]'
-        >>> interval({"value": 0.5, "low": None, "high": None, "n": 1})
+        >>> interval(Estimate(0.5, None, None, n=1))
         '50.0'
     """
-    return _ranged(metric, ".1f")
+    return _ranged(estimate, ".1f")
 
 
-def points(metric: Mapping[str, Any] | None) -> Number:
+def points(estimate: Estimate | None) -> Number:
     """A difference of shares with its interval, in signed percentage points.
 
     Example:
-        >>> points({"value": 0.051, "low": -0.01, "high": 0.112, "n": 40})
+        >>> points(Estimate(0.051, -0.01, 0.112, n=40))
         '+5.1 [-1.0, +11.2]'
     """
-    return _ranged(metric, "+.1f")
+    return _ranged(estimate, "+.1f")
 
 
-def _ranged(metric: Mapping[str, Any] | None, shape: str) -> Number:
-    value, low, high = (_hundredfold((metric or {}).get(name)) for name in ("value", "low", "high"))
+def _ranged(estimate: Estimate | None, shape: str) -> Number:
+    found = estimate or Estimate.undefined()
+    value, low, high = map(_hundredfold, (found.value, found.low, found.high))
     if value is None:
         return Number("–", None, ranged=True)
     if low is None or high is None:

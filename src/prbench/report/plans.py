@@ -1,48 +1,45 @@
 """How good plans are, as a table: of a run that uses them, and of `prbench plan`."""
 
-from collections.abc import Mapping
-from typing import Any
-
+from prbench.plan import FIGURES, PlanQuality
 from prbench.report.numbers import interval, points
 from prbench.report.table import Table
+from prbench.results import Result
 
-Json = Mapping[str, Any]
 _COLUMNS = ["held against", "aspect recall [95 %]", "precision", "F1"]
-_NAMES = ("recall", "precision", "f1")
 
 
-def plan_table(quality: Json) -> Table:
+def plan_table(quality: PlanQuality) -> Table:
     """Aspect recall and precision of plans, beside what they have in common with another user's aspects."""
     rows = [
-        ["the user's own aspects", *(interval(quality["own"][name]) for name in _NAMES)],
-        ["another user's aspects", *(interval(quality["other"][name]) for name in _NAMES)],
-        ["difference: what is personal", *(points(quality["personal"][name]) for name in _NAMES)],
+        ["the user's own aspects", *(interval(quality.own[name]) for name in FIGURES)],
+        ["another user's aspects", *(interval(quality.other[name]) for name in FIGURES)],
+        ["difference: what is personal", *(points(quality.personal[name]) for name in FIGURES)],
     ]
-    if quality["read"] < quality["plans"] - quality["without_aspects"]:
-        rows.append(["own, unread plans as misses", *(interval(quality["strict"][name]) for name in _NAMES)])
-    return Table(f"Plans · {quality['read']:,} read of {quality['plans']:,}", _COLUMNS, rows, _notes(quality))
+    if quality.read < quality.plans - quality.without_aspects:
+        rows.append(["own, unread plans as misses", *(interval(quality.strict[name]) for name in FIGURES)])
+    return Table(f"Plans · {quality.read:,} read of {quality.plans:,}", _COLUMNS, rows, _notes(quality))
 
 
-def run_plan_tables(found: Json) -> list[Table]:
+def run_plan_tables(result: Result) -> list[Table]:
     """The same for a run, where it uses plans and they were measured."""
-    quality = (found.get("plans") or {}).get("quality")
+    quality = result.plans.quality if result.plans else None
     return [plan_table(quality)] if quality else []
 
 
-def _notes(quality: Json) -> list[str]:
-    lines = quality["lines"]["value"]
+def _notes(quality: PlanQuality) -> list[str]:
+    lines = quality.lines.value
     notes = [
         "In percent. A line matches an aspect where the cosine of their embeddings "
-        f"({quality['matcher']}) is at least {quality['threshold']:.2f}; one line to one aspect, docs/plan.md.",
+        f"({quality.matcher}) is at least {quality.threshold:.2f}; one line to one aspect, docs/plan.md.",
     ]
     if lines is not None:
         notes.append(f"{lines:.1f} lines a plan.")
-    if quality["unread"]:
-        counts = ", ".join(f"{count:,} {status}" for status, count in quality["unread"].items())
+    if quality.unread:
+        counts = ", ".join(f"{count:,} {status}" for status, count in quality.unread.items())
         notes.append(f"Without a plan that could be read: {counts}; left out of the first three lines.")
-    if quality["without_aspects"]:
-        notes.append(f"{quality['without_aspects']:,} plans have no true aspects to be held against.")
-    n = quality["other"]["recall"]["n"]
-    if n and quality["other_same_question"] < n:
-        notes.append(f"Another user of the same question was found for {quality['other_same_question']:,} of {n:,}.")
+    if quality.without_aspects:
+        notes.append(f"{quality.without_aspects:,} plans have no true aspects to be held against.")
+    n = quality.other["recall"].n
+    if n and quality.other_same_question < n:
+        notes.append(f"Another user of the same question was found for {quality.other_same_question:,} of {n:,}.")
     return notes

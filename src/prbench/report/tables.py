@@ -6,31 +6,36 @@ from typing import Any
 from prbench.report.numbers import bar, count, interval, p_value, percent, points
 from prbench.report.plans import run_plan_tables
 from prbench.report.table import Table
-from prbench.run import Forecast, Moment, Verification, Versus, clock
-from prbench.stats import Standing
+from prbench.results import (
+    DIFFERENCES,
+    EFFECTS,
+    BaselineResult,
+    ContextResult,
+    Effect,
+    Moment,
+    Result,
+    Timing,
+    Verification,
+    Versus,
+)
+from prbench.run import Forecast, clock
+from prbench.stats import Estimate, Standing
 
-Json = Mapping[str, Any]
-
-_EFFECTS = {
-    "gain": "gain (own profile − none)",
-    "specificity": "specificity (own − another user's profile)",
-    "reversal": "reversal (own − the opposite user's profile)",
-}
+Scored = ContextResult | BaselineResult
 
 
-def run_tables(result: Json) -> list[Table]:
+def run_tables(result: Result) -> list[Table]:
     """Everything that is printed of a run, most important first."""
-    found, baselines = result["result"], result["baselines"]
-    tables = [_ranking(found, baselines)]
-    if effects := _effects(found):
+    tables = [_ranking(result)]
+    if effects := _effects(result):
         tables.append(effects)
-    tables.append(_checks(found))
-    tables += run_plan_tables(found)
-    tables += [table for table in (_categories(found), *_by(found)) if table.rows]
+    tables.append(_checks(result))
+    tables += run_plan_tables(result)
+    tables += [table for table in (_categories(result), *_by(result)) if table.rows]
     return tables
 
 
-def _ranking(found: Json, baselines: Json) -> Table:
+def _ranking(result: Result) -> Table:
     columns = [
         "model",
         "context",
@@ -43,114 +48,118 @@ def _ranking(found: Json, baselines: Json) -> Table:
         "pairs",
         "group",
     ]
-    groups = found["groups"]
-    others = {name: scored for name, scored in baselines.items() if name != found["model"]["address"]}
-    rows = [_baseline_row(name, scored, groups) for name, scored in others.items()]
-    rows += [_context_row(found, name, groups) for name in found["contexts"]]
-    rows += [[found["model"]["address"], name, "", "unsupported", *[""] * 6] for name in found["unsupported"]]
-    suite, counts = found["suite"], found["suite"]["counts"]
-    title = f"{suite['name']} · {counts['pairs']:,} pairs, {counts['users']:,} users, {counts['questions']:,} questions"
-    return Table(title, columns, rows, _notes(found), first_numeric=3)
+    address = result.model.address
+    rows = [_baseline_row(name, scored, result.groups) for name, scored in result.baselines.items() if name != address]
+    rows += [_context_row(result, name) for name in result.contexts]
+    rows += [[address, name, "", "unsupported", *[""] * 6] for name in result.unsupported]
+    counts = result.suite.counts
+    title = f"{result.suite.name} · {counts.pairs:,} pairs, {counts.users:,} users, {counts.questions:,} questions"
+    return Table(title, columns, rows, _notes(result), first_numeric=3)
 
 
-def _baseline_row(name: str, scored: Json, groups: Json) -> list[str]:
-    accuracy = scored["accuracy"]
-    couples = scored.get("couple_coverage")
+def _baseline_row(name: str, scored: BaselineResult, groups: Mapping[str, str]) -> list[str]:
     return [
         name,
         "none",
-        bar(accuracy["value"]),
-        interval(accuracy),
+        bar(scored.accuracy.value),
+        interval(scored.accuracy),
         "",
-        percent(scored["coverage"]["covered"]["value"]) if "coverage" in scored else "",
-        percent(couples["value"]) if couples else "",
+        _covered(scored) or "",
+        _couples(scored),
         "",
-        count(accuracy["n"]),
+        count(scored.accuracy.n),
         groups.get(f"baseline {name}", ""),
     ]
 
 
-def _context_row(found: Json, name: str, groups: Json) -> list[str]:
-    context = found["contexts"][name]
-    coverage = context.get("coverage")
-    couples = context.get("couple_coverage")
+def _context_row(result: Result, name: str) -> list[str]:
+    context = result.contexts[name]
     return [
-        found["model"]["address"],
-        _label(found, name),
-        bar(context["accuracy"]["value"]),
-        interval(context["accuracy"]),
-        percent(context["strict_accuracy"]["value"]),
-        percent(coverage["covered"]["value"]) if coverage else "–",
-        percent(couples["value"]) if couples else "",
-        percent(context["without_verdict"]["value"]),
-        count(context["accuracy"]["n"]),
-        groups.get(name, ""),
+        result.model.address,
+        _label(result, name),
+        bar(context.accuracy.value),
+        interval(context.accuracy),
+        percent(context.strict_accuracy.value),
+        _covered(context) or "–",
+        _couples(context),
+        percent(context.without_verdict.value),
+        count(context.accuracy.n),
+        result.groups.get(name, ""),
     ]
 
 
-def _notes(found: Json) -> list[str]:
+def _covered(scored: Scored) -> str | None:
+    return percent(scored.coverage.covered.value) if scored.coverage else None
+
+
+def _couples(scored: Scored) -> str:
+    return percent(scored.couple_coverage.value) if scored.couple_coverage else ""
+
+
+def _notes(result: Result) -> list[str]:
     notes = [
         "In percent; ties count ½. Lines that share a group letter cannot be told apart (Holm-corrected, clustered).",
         "couples: both halves above ½, 0 for whoever ignores the user. docs/metrics.md defines every column.",
     ]
-    contexts: Json = found["contexts"]
-    untested = [
-        name for name, context in contexts.items() if context.get("coverage", {}).get("covered", {}).get("n") == 0
-    ]
-    if untested:
+    if any(context.coverage and context.coverage.covered.n == 0 for context in result.contexts.values()):
         notes.append("No user has the 10 pairs that a test of coverage needs.")
-    dropped = found["usage"]["posts_dropped"]
-    if dropped["value"]:
-        notes.append(f"{percent(dropped['value'])} % of posts did not fit the model's window and were left out.")
-    for name, context in contexts.items():
-        if context["bounds"] and context["without_verdict"]["value"]:
-            low, high = context["bounds"]["low"], context["bounds"]["high"]
-            notes.append(f"{name}: with every missing verdict wrong or right, {percent(low)} to {percent(high)}.")
-    return [*notes, *_cost(found), *(f"warning: {warning}" for warning in found["warnings"])]
+    dropped = result.usage.posts_dropped.value
+    if dropped:
+        notes.append(f"{percent(dropped)} % of posts did not fit the model's window and were left out.")
+    for name, context in result.contexts.items():
+        if context.bounds and context.without_verdict.value:
+            low, high = percent(context.bounds.low), percent(context.bounds.high)
+            notes.append(f"{name}: with every missing verdict wrong or right, {low} to {high}.")
+    return [*notes, *_cost(result), *(f"warning: {warning}" for warning in result.warnings)]
 
 
-def _label(found: Json, name: str) -> str:
+def _label(result: Result, name: str) -> str:
     """A context's name, marked where it shows the standard itself."""
-    return f"{name} (leaks)" if found["contexts"][name]["leaks"] else name
+    return f"{name} (leaks)" if result.contexts[name].leaks else name
 
 
-def _cost(found: Json) -> list[str]:
-    usage, timing = found["usage"], found.get("timing", {})
-    parts = [f"{usage['distinct_calls']:,} calls in place of {usage['calls_without_sharing']:,}"]
-    if usage["tokens_in"]:
-        parts.append(f"{usage['tokens_in'] + usage['tokens_out']:,} tokens")
-    if timing.get("tokens_per_s"):
-        parts.append(f"{timing['tokens_per_s']:,.0f} tokens/s")
-    if timing.get("latency_ms_p50"):
-        p50, p95 = timing["latency_ms_p50"]["value"], timing["latency_ms_p95"]["value"]
-        parts.append(f"{p50:,.0f} ms a record (p95 {p95:,.0f})")
-    if timing.get("tokens_naive") and timing.get("tokens_computed"):
-        saved = 1 - timing["tokens_computed"] / timing["tokens_naive"]
-        parts.append(f"{percent(saved)} % of tokens saved by shared prefixes")
-    if timing.get("peak_share"):
-        parts.append(f"{timing['peak_share']:.0%} of the machine's matmul peak")
-    if usage["cost_usd"]:
-        parts.append(f"${usage['cost_usd']:.4f} (${timing.get('spent_usd', 0.0):.4f} spent in this run)")
+def _cost(result: Result) -> list[str]:
+    usage, timing = result.usage, result.timing
+    parts = [f"{usage.distinct_calls:,} calls in place of {usage.calls_without_sharing:,}"]
+    if usage.tokens_in:
+        parts.append(f"{usage.tokens_in + usage.tokens_out:,} tokens")
+    if timing is not None:
+        parts += _speed(timing)
+    if usage.cost_usd:
+        spent = timing.spent_usd if timing is not None else 0.0
+        parts.append(f"${usage.cost_usd:.4f} (${spent:.4f} spent in this run)")
     return [" · ".join(parts)]
 
 
-def _checks(found: Json) -> Table:
+def _speed(timing: Timing) -> list[str]:
+    parts = []
+    if timing.tokens_per_s:
+        parts.append(f"{timing.tokens_per_s:,.0f} tokens/s")
+    if timing.latency_ms_p50 and timing.latency_ms_p95:
+        parts.append(f"{timing.latency_ms_p50.value:,.0f} ms a record (p95 {timing.latency_ms_p95.value:,.0f})")
+    if timing.tokens_naive and timing.tokens_computed:
+        saved = 1 - timing.tokens_computed / timing.tokens_naive
+        parts.append(f"{percent(saved)} % of tokens saved by shared prefixes")
+    if timing.peak_share:
+        parts.append(f"{timing.peak_share:.0%} of the machine's matmul peak")
+    return parts
+
+
+def _checks(result: Result) -> Table:
     """What else a verdict goes with: order, length, confidence."""
     rows = []
-    for name, context in found["contexts"].items():
-        position, length = context.get("position", {}), context["length"] or {}
-        calibration = context.get("calibration", {})
-        coverage = context.get("coverage", {})
+    for name, context in result.contexts.items():
+        position, length, coverage = context.position, context.length, context.coverage
         rows.append(
             [
-                _label(found, name),
-                percent(context["ties"]["value"]),
-                interval(position.get("flip_rate")),
-                interval(position.get("first_preferred")),
-                interval(length.get("longer_wins")),
-                interval(calibration.get("ece")),
-                interval(coverage.get("above_half")),
-                interval(coverage.get("worst_decile")),
+                _label(result, name),
+                percent(context.ties.value),
+                interval(position.flip_rate if position else None),
+                interval(position.first_preferred if position else None),
+                interval(length.longer_wins if length else None),
+                interval(context.calibration.ece if context.calibration else None),
+                interval(coverage.above_half if coverage else None),
+                interval(coverage.worst_decile if coverage else None),
             ]
         )
     columns = ["context", "ties", "flips", "first wins", "longer wins", "ECE", "users above ½", "worst decile"]
@@ -158,46 +167,49 @@ def _checks(found: Json) -> Table:
     return Table("Checks", columns, rows, notes)
 
 
-def _effects(found: Json) -> Table | None:
-    rows = [[text, points(found["effects"][key])] for key, text in _EFFECTS.items() if key in found["effects"]]
-    if headroom := found["effects"].get("headroom_closed"):
-        rows.append(["headroom closed (gain ÷ (oracle − none), leaks)", interval(headroom)])
-    for name, context in found["contexts"].items():
-        for relation, metric in context.get("shown_user", {}).items():
-            rows.append([f"accuracy under {name} where the shown user {_relation(relation)}", interval(metric)])
-    for name, context in found["contexts"].items():
-        if mirror := context.get("mirror_consistency"):
-            rows.append([f"mirror consistency under {_label(found, name)}", interval(mirror)])
-    return Table("What the user adds (percentage points)", ["effect", "value [95 %]"], rows) if rows else None
+def _effects(result: Result) -> Table | None:
+    shown = [effect for effect in EFFECTS if result.effects.of(effect) is not None]
+    rows = [[effect.title, _effect(result, effect)] for effect in shown]
+    for name, context in result.contexts.items():
+        for relation, found in (context.shown_user or {}).items():
+            rows.append([f"accuracy under {name} where the shown user {_relation(relation)}", interval(found)])
+    for name, context in result.contexts.items():
+        if mirror := context.mirror_consistency:
+            rows.append([f"mirror consistency under {_label(result, name)}", interval(mirror)])
+    notes = [f"{effect.name}: {effect.sentence}" for effect in shown]
+    return Table("What the user adds (percentage points)", ["effect", "value [95 %]"], rows, notes) if rows else None
+
+
+def _effect(result: Result, effect: Effect) -> str:
+    show = points if effect in DIFFERENCES else interval
+    return show(result.effects.of(effect))
 
 
 def _relation(relation: str) -> str:
     return {"silent": "is silent", "mixed": "agrees in part"}.get(relation, relation)
 
 
-def _categories(found: Json) -> Table:
-    groups = {_label(found, name): context["categories"] for name, context in found["contexts"].items()}
+def _categories(result: Result) -> Table:
+    groups = {_label(result, name): context.categories for name, context in result.contexts.items()}
     return _grouped("By category", "category", groups)
 
 
-def _by(found: Json) -> list[Table]:
-    tags = {tag for context in found["contexts"].values() for tag in context["by"]}
+def _by(result: Result) -> list[Table]:
+    tags = {tag for context in result.contexts.values() for tag in context.by}
     return [
-        _grouped(
-            f"By {tag}", tag, {_label(found, name): context["by"][tag] for name, context in found["contexts"].items()}
-        )
+        _grouped(f"By {tag}", tag, {_label(result, name): context.by[tag] for name, context in result.contexts.items()})
         for tag in sorted(tags)
     ]
 
 
-def _grouped(title: str, label: str, groups: Mapping[str, Json]) -> Table:
+def _grouped(title: str, label: str, groups: Mapping[str, Mapping[str, Estimate]]) -> Table:
     names = sorted({group for found in groups.values() for group in found})
     if names == ["(none)"]:
         return Table(title, [label], [])
     rows = [[name, *(interval(found.get(name)) for found in groups.values())] for name in names]
     notes = []
     for context, found in groups.items():
-        scored = {name: metric["value"] for name, metric in found.items() if metric["value"] is not None}
+        scored = {name: estimate.value for name, estimate in found.items() if estimate.value is not None}
         if len(set(scored.values())) > 1:
             worst = min(scored, key=lambda name: scored[name])
             notes.append(f"worst under {context}: {worst} ({percent(scored[worst])})")
@@ -212,7 +224,7 @@ def versus_table(found: Versus) -> Table:
         [found.two, percent(found.accuracy_two), count(comparison.losses)],
     ]
     notes = [
-        f"difference {points(comparison.difference.to_json())} percentage points",
+        f"difference {points(comparison.difference)} percentage points",
         f"p = {p_value(comparison.clustered_p)} (clustered by user and question), "
         f"{p_value(comparison.mcnemar_p)} (exact McNemar, pairs taken as independent)",
     ]
@@ -264,11 +276,9 @@ def history_table(moments: Sequence[Moment], context: str) -> Table:
     """How numbers moved from run to run."""
     rows = []
     for moment in moments:
-        change = moment.change.comparison.difference.to_json() if moment.change else None
+        change = moment.change.comparison.difference if moment.change else None
         mark = "REGRESSED" if moment.regressed else ""
-        rows.append(
-            [moment.run.name, moment.made, interval(moment.accuracy.to_json()), points(change), p_value(moment.p), mark]
-        )
+        rows.append([moment.run.name, moment.made, interval(moment.accuracy), points(change), p_value(moment.p), mark])
     notes = ["change: against the run above, paired on common pairs; p clustered and Holm-corrected over the history"]
     columns = ["run", "finished", "accuracy [95 %]", "change", "p", ""]
     model = moments[0].run.facts.card.address

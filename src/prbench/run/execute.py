@@ -9,22 +9,23 @@ import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Self
+
+from pydantic import Field
 
 from prbench import stats
-from prbench.config import RunConfig, digest
+from prbench.config import digest
 from prbench.errors import PrbenchError, RunError
+from prbench.results import QUALITY, Result, RunFolder, Timing, distinct_calls, read_plans, read_result, recompute
+from prbench.results.folder import Appender
 from prbench.run.asking import Asker
 from prbench.run.calls import CallCache
-from prbench.run.credits import PairRow
 from prbench.run.engine import Engine, Listener
-from prbench.run.plans import QUALITY, make_plans, measure_plans, read_plans, read_quality
+from prbench.run.plans import make_plans, measure_plans
 from prbench.run.progress import Progress
 from prbench.run.replay import Replay, replay_records
-from prbench.run.result import BaselineScore, RunFacts, compute_result, distinct_calls
 from prbench.run.session import Session
 from prbench.run.staff import Staff, hire
-from prbench.run.store import Appender, RunFolder, whole_lines
 from prbench.run.table import write_parquet
 from prbench.run.work import Slot, Work
 from prbench.types import Record
@@ -34,24 +35,22 @@ Listening = Callable[[Work, int], Listener | None]
 """Given the open work and the number of records there already, returns who hears of each new record."""
 
 
-class Evaluation(NamedTuple):
-    """What an evaluation leaves behind."""
+class Evaluation(Result):
+    """A result, with the records behind it and where it is kept."""
 
-    result: Json
-    """`{"result": …, "baselines": …}`, as in `result.json`."""
-    records: tuple[Record, ...]
-    folder: Path | None
+    records: tuple[Record, ...] = Field(exclude=True)
+    folder: Path | None = Field(exclude=True)
     """Where the run is kept; None where it is not."""
 
-    def accuracy(self, context: str) -> dict[str, Any]:
-        """Accuracy in a context, as `{"value", "low", "high", "n"}`."""
-        found: dict[str, Any] = self.result["result"]["contexts"][context]["accuracy"]
-        return found
+    @classmethod
+    def of(cls, result: Result, records: Iterable[Record], folder: Path | None) -> Self:
+        """Put a result and its records together."""
+        fields = {name: getattr(result, name) for name in result.model_fields_set}
+        return cls(**fields, records=tuple(records), folder=folder)
 
     def __repr__(self) -> str:
-        contexts = self.result["result"]["contexts"]
-        values = ", ".join(f"{name}={found['accuracy']['value']}" for name, found in contexts.items())
-        return f"Evaluation({self.result['result']['model']['address']!r}: {values}; {len(self.records):,} records)"
+        values = ", ".join(f"{name}={found.accuracy.value}" for name, found in self.contexts.items())
+        return f"Evaluation({self.model.address!r}: {values}; {len(self.records):,} records)"
 
 
 def execute(
@@ -108,14 +107,13 @@ def _execute(
         engine = Engine(session.model.card, asker, cache, keep, spent_usd=spent, max_cost_usd=max_cost_usd)
         _make_records(session, engine, records, listening)
     elapsed_s = time.perf_counter() - started
-    result = recompute(folder, records.values())
-    timing = _timing(session, records.values(), engine, elapsed_s)
+    timing = _timing(records.values(), engine, elapsed_s)
     if not engine.asked and (before := _finished_before(folder)):
-        timing["finished"] = before
-    result["result"]["timing"] = timing
-    folder.write_json("result.json", result)
+        timing = timing.model_copy(update={"finished": before})
+    result = recompute(folder, records.values()).model_copy(update={"timing": timing})
+    folder.write_json("result.json", result.to_json())
     write_parquet(folder.path / "records.parquet", records.values())
-    return Evaluation(result, tuple(records.values()), folder.path)
+    return Evaluation.of(result, records.values(), folder.path)
 
 
 def check_claim(session: Session, folder: RunFolder) -> None:
@@ -136,24 +134,6 @@ def claim(session: Session, folder: RunFolder) -> None:
     folder.write_json("dataset.json", session.suite.record.model_dump(mode="json"))
     # Last: a folder with a configuration is a run.
     folder.write_config({"digest": digest(session.identity), **session.config.model_dump(mode="json")})
-
-
-def read_settings(folder: RunFolder) -> RunConfig:
-    """The configuration of a run that is there."""
-    return RunConfig.model_validate({key: value for key, value in folder.read_config().items() if key != "digest"})
-
-
-def recompute(folder: RunFolder, records: Iterable[Record] | None = None) -> Json:
-    """All aggregates of a run from the files in its folder."""
-    return compute_result(
-        read_settings(folder),
-        RunFacts.model_validate(folder.read_json("run.json")),
-        [PairRow.model_validate_json(line) for _, line in whole_lines(folder.path / "pairs.jsonl")],
-        folder.records().values() if records is None else records,
-        [BaselineScore.model_validate_json(line) for _, line in whole_lines(folder.path / "baselines.jsonl")],
-        read_plans(folder).values(),
-        read_quality(folder),
-    )
 
 
 def _keeper(records: dict[Slot, Record], appender: Appender) -> Callable[[Record], None]:
@@ -177,27 +157,27 @@ def _make_records(session: Session, engine: Engine, records: dict[Slot, Record],
     engine.execute(work)
 
 
-def _timing(session: Session, records: Iterable[Record], engine: Engine, elapsed_s: float) -> Json:
+def _timing(records: Iterable[Record], engine: Engine, elapsed_s: float) -> Timing:
     """Measured, not computed: left out when a run is verified."""
     latencies = [record.latency_ms for record in records if record.status == "ok" and record.latency_ms > 0]
-    return {
-        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-        "elapsed_s": round(elapsed_s, 3),
-        "calls_asked": engine.asked,
-        "spent_usd": engine.spent_usd,
-        "tokens_per_s": round(engine.tokens / elapsed_s, 1) if engine.tokens else None,
-        "note": engine.asker.note if engine.asked else None,
+    return Timing(
+        finished=datetime.now(UTC).isoformat(timespec="seconds"),
+        elapsed_s=round(elapsed_s, 3),
+        calls_asked=engine.asked,
+        spent_usd=engine.spent_usd,
+        tokens_per_s=round(engine.tokens / elapsed_s, 1) if engine.tokens else None,
+        note=engine.asker.note if engine.asked else None,
         **_effort(engine.asker),
-        "latency_ms_p50": stats.quantile(latencies, 0.5).to_json() if latencies else None,
-        "latency_ms_p95": stats.quantile(latencies, 0.95).to_json() if latencies else None,
-    }
+        latency_ms_p50=stats.quantile(latencies, 0.5) if latencies else None,
+        latency_ms_p95=stats.quantile(latencies, 0.95) if latencies else None,
+    )
 
 
 def _finished_before(folder: RunFolder) -> str | None:
     """When an earlier command finished this run; a damaged result is about to be replaced and says nothing."""
     try:
-        return str(folder.read_json("result.json")["result"]["timing"]["finished"])
-    except (RunError, LookupError, TypeError):
+        return read_result(folder).finished
+    except RunError:
         return None
 
 

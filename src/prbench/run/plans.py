@@ -18,7 +18,6 @@ from prbench.models import load_encoder, weights
 from prbench.plan import (
     ENCODER,
     THRESHOLD,
-    HeldPlans,
     Matcher,
     Need,
     Plan,
@@ -29,22 +28,16 @@ from prbench.plan import (
     read_plan,
     read_plan_file,
 )
+from prbench.results import QUALITY, RunFolder, read_plans, read_quality
+from prbench.results.folder import Appender
 from prbench.run.calls import CallCache
 from prbench.run.session import Session
-from prbench.run.store import Appender, RunFolder, whole_lines
 from prbench.types import Outcome, Prompt
 
-QUALITY = "plan_quality.json"
 Json = dict[str, Any]
 _TYPICAL_PLAN_TOKENS = 80
 """What a planner writes, for an estimate of cost; the true number is only known afterwards."""
 _BYTES_PER_TOKEN = 4.0
-
-
-def read_plans(folder: RunFolder) -> dict[str, Plan]:
-    """The plans of a run, by key."""
-    plans = (Plan.model_validate_json(line) for _, line in whole_lines(folder.path / "plans.jsonl"))
-    return {plan.key: plan for plan in plans}
 
 
 def make_plans(session: Session, folder: RunFolder, cache: CallCache | None, max_cost_usd: float | None) -> float:
@@ -241,13 +234,6 @@ def measure_plans(session: Session, folder: RunFolder) -> None:
         with suppress(MissingExtraError):
             held = hold(needs, plans, open_matcher(), needs_of(session.everything), session.config.seed)
             folder.write_json(QUALITY, held.model_dump(mode="json"))
-
-
-def read_quality(folder: RunFolder) -> HeldPlans | None:
-    """What plans were found to match; None where that was not measured."""
-    if not (folder.path / QUALITY).is_file():
-        return None
-    return HeldPlans.model_validate(folder.read_json(QUALITY))
 
 
 def open_matcher(encoder: str = ENCODER, threshold: float | None = None) -> Matcher:

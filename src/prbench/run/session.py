@@ -13,9 +13,8 @@ from prbench.errors import ConfigError, did_you_mean
 from prbench.models import BASELINES, Model, Rater, load_encoder, load_generator, load_model
 from prbench.plan import Plan, Planner, StoredPlans
 from prbench.rank import BM25, Dense, Ranker
-from prbench.run.credits import PairRow
+from prbench.results import BaselineScore, PairRow, RunFacts
 from prbench.run.replay import Replay, check_contexts
-from prbench.run.result import BaselineScore, RunFacts
 from prbench.run.work import Slot, Work, plan_work
 from prbench.types import AnswerView, Context, Record
 

@@ -10,7 +10,8 @@ from prbench.config import RunConfig
 from prbench.data import Suite, load_pairs
 from prbench.errors import ConfigError, did_you_mean
 from prbench.models import Model
-from prbench.run import CallCache, Evaluation, Progress, RunFolder, Session, execute
+from prbench.results import RunFolder
+from prbench.run import CallCache, Evaluation, Progress, Session, execute
 from prbench.scorecard.settings import Entry, Settings
 
 

@@ -13,7 +13,8 @@ from prbench.data import DatasetRecord, Suite
 from prbench.errors import ConfigError
 from prbench.models import Model, load_model
 from prbench.models.protocols import Adaptive
-from prbench.run import Evaluation, load_run, versus
+from prbench.results import load_run, versus
+from prbench.run import Evaluation
 from prbench.run.replay import Replay
 from prbench.run.store import write_whole
 from prbench.scorecard.adapted import Point, adapted
@@ -170,14 +171,14 @@ def _curves(stage: _Stage, wanted: dict[str, tuple[Point, ...]]) -> Curves:
 def _measured(points: tuple[Point, ...], runs: dict[Point, Evaluation], division: Division) -> Iterator[CurvePoint]:
     first = runs[points[0]]
     for point in points:
-        found = runs[point].result["result"]["contexts"]["profile"]
+        found = runs[point].contexts["profile"]
         yield CurvePoint(
             shots=point.shots,
             given=division.given(point.shots),
             posts=point.posts,
-            accuracy=Estimate(**found["accuracy"]),
+            accuracy=found.accuracy,
             change=None if point == points[0] else _change(runs[point], first),
-            without_verdict=found["without_verdict"]["value"],
+            without_verdict=found.without_verdict.value,
             run=str(runs[point].folder),
         )
 
@@ -189,4 +190,4 @@ def _change(later: Evaluation, first: Evaluation) -> Estimate | None:
 
 
 def _judged_something(*runs: Evaluation) -> bool:
-    return all(run.accuracy("profile")["n"] for run in runs)
+    return all(run.contexts["profile"].accuracy.n for run in runs)

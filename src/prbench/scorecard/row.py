@@ -3,14 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from prbench.run import Evaluation, load_run, versus
+from prbench.results import GAIN, SPECIFICITY, Effect, load_run, versus
+from prbench.run import Evaluation
 from prbench.scorecard.latency import Latency
 from prbench.scorecard.rule import Evidence, Rule, Verdict
 from prbench.scorecard.settings import Entry
 from prbench.stats import Estimate
 from prbench.types import Frozen
-
-Json = Mapping[str, Any]
 
 
 class Row(Frozen):
@@ -53,30 +52,30 @@ class Row(Frozen):
 
 def make_row(entry: Entry, personal: Evaluation, generic: Evaluation | None, latency: Latency | None) -> Row:
     """Read a row off finished runs."""
-    result = personal.result["result"]
-    contexts: Json = result["contexts"]
+    contexts = personal.contexts
     own = entry.context if entry.context in contexts else "none"
-    found: Json = contexts[own]
-    axes: Json = found["by"].get("unseen", {})
-    training: Json = result["model"]["parameters"].get("training") or {}
+    found = contexts[own]
+    axes = found.by.get("unseen", {})
+    training: Mapping[str, Any] = personal.model.parameters.get("training") or {}
+    other, opposite = contexts.get("other"), contexts.get("opposite")
     return Row(
         name=entry.label,
         address=entry.address,
-        revision=result["model"]["revision"],
+        revision=personal.model.revision,
         shown=own,
-        leaks=found["leaks"],
-        generic=None if generic is None else _estimate(generic.accuracy("none")),
-        personalized=_estimate(found["accuracy"]),
-        seen_axes=_estimate(axes.get("no")),
-        unseen_axes=_estimate(axes.get("yes")),
-        gain=_difference(personal, "gain", own, "none"),
-        specificity=_difference(personal, "specificity", own, "other"),
-        coverage=_estimate(found.get("coverage", {}).get("covered")),
-        couple_coverage=_estimate(found.get("couple_coverage")),
-        mirror_consistency=_estimate(found.get("mirror_consistency")),
-        silent=_estimate(contexts.get("other", {}).get("shown_user", {}).get("silent")),
-        opposite=_estimate(contexts.get("opposite", {}).get("accuracy")),
-        without_verdict=_estimate(found["without_verdict"]),
+        leaks=found.leaks,
+        generic=None if generic is None else generic.contexts["none"].accuracy,
+        personalized=found.accuracy,
+        seen_axes=axes.get("no"),
+        unseen_axes=axes.get("yes"),
+        gain=_difference(personal, GAIN, own),
+        specificity=_difference(personal, SPECIFICITY, own),
+        coverage=found.coverage.covered if found.coverage else None,
+        couple_coverage=found.couple_coverage,
+        mirror_consistency=found.mirror_consistency,
+        silent=other.shown_user.get("silent") if other and other.shown_user else None,
+        opposite=opposite.accuracy if opposite else None,
+        without_verdict=found.without_verdict,
         training_pairs=training.get("pairs"),
         latency=latency,
         runs=tuple(str(run.folder) for run in (personal, generic) if run is not None and run.folder is not None),
@@ -105,16 +104,11 @@ def _judge(row: Row, rule: Rule, best_generic: float | None) -> Row:
     return row.model_copy(update={"verdict": verdict, "misses": misses})
 
 
-def _difference(run: Evaluation, effect: str, own: str, control: str) -> Estimate | None:
+def _difference(run: Evaluation, effect: Effect, own: str) -> Estimate | None:
     """An effect as the run's own result has it, or computed from its records for a context it has none for."""
-    contexts, effects = run.result["result"]["contexts"], run.result["result"]["effects"]
-    if own == control or control not in contexts or run.folder is None:
+    if own == effect.control or effect.control not in run.contexts or run.folder is None:
         return None
-    if own == "profile" and effect in effects:
-        return _estimate(effects[effect])
+    if own == "profile" and (found := run.effects.of(effect)) is not None:
+        return found
     loaded = load_run(run.folder)
-    return versus(loaded, loaded, own, context_two=control).comparison.difference
-
-
-def _estimate(metric: Json | None) -> Estimate | None:
-    return None if metric is None else Estimate(**{key: metric[key] for key in ("value", "low", "high", "n")})
+    return versus(loaded, loaded, own, context_two=effect.control).comparison.difference

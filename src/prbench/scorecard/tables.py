@@ -160,8 +160,8 @@ def milliseconds(value: float | None) -> Number:
 
 
 def _share(estimate: Estimate | None) -> Number:
-    return interval(None if estimate is None else estimate.to_json())
+    return interval(estimate)
 
 
 def _points(estimate: Estimate | None) -> Number:
-    return points(None if estimate is None else estimate.to_json())
+    return points(estimate)

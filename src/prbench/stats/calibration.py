@@ -1,7 +1,6 @@
 """Whether a model's probabilities mean what they say."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +14,8 @@ from prbench.stats.intervals import RESAMPLES, mean_interval, percentiles
 _BINS = 10
 
 
-class CalibrationBin(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class CalibrationBin:
     """Pairs of similar confidence, one point of a reliability chart."""
 
     confidence: float

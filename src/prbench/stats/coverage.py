@@ -34,15 +34,15 @@ class Coverage:
 
     covered: Estimate
     """Share of testable users for whom the model is significantly better than a coin."""
-    not_testable: int
-    """Users with too few pairs to be tested; left out of `covered`."""
     above_half: Estimate
     """Share of all users with a mean above ½."""
     mean_of_users: Estimate
     """Mean over users of their mean: every user weighs the same."""
     worst_decile: Estimate
     """Mean over the tenth of users with the lowest means, at least one user; no interval below 30 users."""
-    users: Mapping[Hashable, UserScore]
+    not_testable: int
+    """Users with too few pairs to be tested; left out of `covered`."""
+    users: Mapping[str, UserScore]
 
 
 def user_coverage(
@@ -81,11 +81,13 @@ def user_coverage(
     covered = testable & (p < level)
     return Coverage(
         covered=wilson(int(covered.sum()), int(testable.sum())),
-        not_testable=int((~testable).sum()),
         above_half=wilson(int((2 * sums > sizes).sum()), len(names)),
         mean_of_users=mean_interval(means, _separate(len(names)), rng, resamples=resamples, bounds=(0.0, 1.0)),
         worst_decile=_worst_decile(means, rng, resamples),
-        users={name: _user_score(means[i], sizes[i], p[i], covered[i], testable[i]) for i, name in enumerate(names)},
+        not_testable=int((~testable).sum()),
+        users={
+            str(name): _user_score(means[i], sizes[i], p[i], covered[i], testable[i]) for i, name in enumerate(names)
+        },
     )
 
 

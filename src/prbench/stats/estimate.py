@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import asdict, dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -91,7 +90,8 @@ def quantile(values: ArrayLike, probability: float, *, level: float = 0.95) -> E
     )
 
 
-class AccuracyBounds(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class AccuracyBounds:
     """The accuracy if every missing verdict had been wrong, and if every one had been right."""
 
     low: float

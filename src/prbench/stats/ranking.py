@@ -7,10 +7,12 @@ models share a letter if and only if their difference is not significant.
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import NDArray
 
-from prbench.stats.arrays import as_floats
+from prbench.stats.arrays import Floats, as_floats
 from prbench.stats.clusters import Clusters
 from prbench.stats.comparison import holm
 from prbench.stats.variance import clustered_p
@@ -22,6 +24,7 @@ class Standing:
 
     name: str
     mean: float
+    """Over all its own rows."""
     letters: tuple[str, ...]
     """Its groups: models that share one of them are not distinguishable."""
     best_rank: int
@@ -31,15 +34,16 @@ class Standing:
 
 
 def significance_groups(
-    credits: Mapping[str, ArrayLike], clusters: Clusters, *, level: float = 0.05
+    credits: Mapping[str, Iterable[float | None]], clusters: Clusters, *, level: float = 0.05
 ) -> tuple[Standing, ...]:
-    """Rank models on the same pairs, best first, with what separates them.
+    """Rank models, best first, with what separates them.
 
-    All pairs of models are tested (two-way clustered t statistic), Holm-corrected over all of them. With one cluster
-    nothing can be tested and all models share a group.
+    Every two models are tested on the rows that both have a credit on (two-way clustered t statistic), so a model with
+    few rows takes nothing from the comparison of the others. Tests are Holm-corrected over all of them. With one
+    cluster, or without a common row, nothing can be tested and two models share a group.
 
     Args:
-        credits: Per model, its credit on every row.
+        credits: Per model, its credit on every row; None where it has none. A model without any credit is left out.
         clusters: The labels of the rows.
         level: The chance, at most, that any two equal models are told apart.
 
@@ -52,16 +56,19 @@ def significance_groups(
         fair 0.5 b 2 2
         poor 0.025 c 3 3
     """
-    if clusters.n == 0:
-        return ()
-    rows = {name: as_floats(name, values, clusters.n) for name, values in credits.items()}
-    means = {name: float(values.mean()) for name, values in rows.items()}
+    read = {name: _Row.of(name, values, clusters.n) for name, values in credits.items()}
+    rows = {name: row for name, row in read.items() if row.there.any()}
+    means = {name: float(row.values[row.there].mean()) for name, row in rows.items()}
     ranked = sorted(rows, key=lambda name: (-means[name], name))
     pairs = list(combinations(range(len(ranked)), 2))
-    p_values = [clustered_p(rows[ranked[i]] - rows[ranked[j]], clusters) for i, j in pairs]
-    adjusted = holm([1.0 if p is None else p for p in p_values])
-    apart = [pair for pair, p in zip(pairs, adjusted, strict=True) if p < level]
-    letters = letter_display(len(ranked), apart)
+    tests = [_test(rows[ranked[i]], rows[ranked[j]], clusters) for i, j in pairs]
+    adjusted = holm([test.p for test in tests])
+    apart = [
+        (i, j) if test.difference > 0 else (j, i)
+        for (i, j), test, p in zip(pairs, tests, adjusted, strict=True)
+        if p < level
+    ]
+    letters = letter_display(len(ranked), apart) if ranked else ()
     return tuple(
         Standing(
             name,
@@ -72,6 +79,34 @@ def significance_groups(
         )
         for position, name in enumerate(ranked)
     )
+
+
+class _Row(NamedTuple):
+    """A model's credits, and where it has one."""
+
+    values: Floats
+    there: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, name: str, credits: Iterable[float | None], n: int) -> "_Row":
+        found = list(credits)
+        values = as_floats(name, [0.0 if value is None else value for value in found], n)
+        return cls(values, np.array([value is not None for value in found], dtype=np.bool_))
+
+
+class _Test(NamedTuple):
+    difference: float
+    p: float
+
+
+def _test(one: _Row, two: _Row, clusters: Clusters) -> _Test:
+    """The mean difference of two models on their common rows, and the p that it is 0; 1 where it cannot be tested."""
+    common = one.there & two.there
+    if not common.any():
+        return _Test(0.0, 1.0)
+    difference = (one.values - two.values)[common]
+    p = clustered_p(difference, clusters.take(common))
+    return _Test(float(difference.mean()), 1.0 if p is None else p)
 
 
 def letter_display(size: int, apart: Collection[tuple[int, int]]) -> tuple[tuple[str, ...], ...]:

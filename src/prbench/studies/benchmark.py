@@ -9,9 +9,7 @@ import numpy as np
 
 from prbench.errors import ConfigError, RunError, did_you_mean
 from prbench.report.leaderboard import find_runs
-from prbench.run import Loaded, load_run
-from prbench.run.credits import Credit
-from prbench.run.measure import clusters_of
+from prbench.results import Credit, Loaded, clusters_of, load_run
 from prbench.stats.correlation import Items
 
 

@@ -1,11 +1,9 @@
 """A value with its interval on a line, small enough to stand in a row of a table. The row's text has the numbers."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from markupsafe import Markup
 
 from prbench.report.charts.svg import element, scale
+from prbench.stats import Estimate
 
 WIDTH = 240
 _HEIGHT = 22
@@ -13,18 +11,18 @@ _EDGE = 6
 
 
 def interval_mark(
-    metric: Mapping[str, Any] | None, *, reference: float | None = 0.5, quiet: bool = False, width: int = WIDTH
+    estimate: Estimate | None, *, reference: float | None = 0.5, quiet: bool = False, width: int = WIDTH
 ) -> Markup:
     """A dot with whiskers from 0 to 1; hidden from screen readers, which read the numbers beside it.
 
     Args:
-        metric: `{"value", "low", "high", "n"}`; without a value only the line is drawn.
+        estimate: What to draw; without a value only the line is drawn.
         reference: What chance or fairness would be; a value whose interval lies below it is marked as below.
         quiet: In grey, for what is only there to compare with.
         width: In pixels.
 
     Example:
-        >>> "circle" in interval_mark({"value": 0.7, "low": 0.6, "high": 0.8, "n": 9})
+        >>> "circle" in interval_mark(Estimate(0.7, 0.6, 0.8, n=9))
         True
     """
     place = scale(0.0, 1.0, _EDGE, width - _EDGE)
@@ -33,12 +31,12 @@ def interval_mark(
     if reference is not None:
         x = place(reference)
         parts.append(element("line", x1=x, x2=x, y1=0, y2=_HEIGHT, class_="chance"))
-    if metric is not None and metric["value"] is not None:
-        tone = _tone(metric, reference, quiet)
-        if metric["low"] is not None and metric["high"] is not None:
-            low, high = place(metric["low"]), place(metric["high"])
+    if estimate is not None and estimate.value is not None:
+        tone = _tone(estimate, reference, quiet)
+        if estimate.low is not None and estimate.high is not None:
+            low, high = place(estimate.low), place(estimate.high)
             parts.append(element("line", x1=low, x2=high, y1=middle, y2=middle, class_=f"whisker{tone}"))
-        parts.append(element("circle", cx=place(metric["value"]), cy=middle, r=4.25, class_=f"mark{tone}"))
+        parts.append(element("circle", cx=place(estimate.value), cy=middle, r=4.25, class_=f"mark{tone}"))
     return element(
         "svg", *parts, class_="spark", width=width, height=_HEIGHT, viewBox=f"0 0 {width} {_HEIGHT}", aria_hidden="true"
     )
@@ -55,8 +53,8 @@ def interval_scale(width: int = WIDTH) -> Markup:
     return element("svg", *ticks, class_="spark", width=width, height=16, viewBox=f"0 0 {width} 16", aria_hidden="true")
 
 
-def _tone(metric: Mapping[str, Any], reference: float | None, quiet: bool) -> str:
+def _tone(estimate: Estimate, reference: float | None, quiet: bool) -> str:
     if quiet:
         return " quiet"
-    surely_below = reference is not None and metric["high"] is not None and metric["high"] < reference
+    surely_below = reference is not None and estimate.high is not None and estimate.high < reference
     return " below" if surely_below else ""

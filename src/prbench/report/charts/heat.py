@@ -1,11 +1,12 @@
 """A table whose cells are tinted by how far they lie from chance: a chart that is its own table."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from markupsafe import Markup
 
 from prbench.report.shell import templates
+from prbench.stats import Estimate
 
 _STEPS = (0.02, 0.10, 0.20, 0.30)
 """Distances from chance at which the tint deepens."""
@@ -35,12 +36,12 @@ def heat_class(value: float | None, *, chance: float = 0.5) -> str:
 
 
 def heat_table(
-    title: str, corner: str, columns: Sequence[str], rows: Mapping[str, Sequence[Mapping[str, Any] | HeatCell | None]]
+    title: str, corner: str, columns: Sequence[str], rows: Mapping[str, Sequence[Estimate | HeatCell | None]]
 ) -> Markup:
     """Rows of metrics or ready cells under columns.
 
     Example:
-        >>> "heat-high-4" in heat_table("T", "domain", ["a"], {"law": [{"value": 0.9, "low": 0.8, "high": 1, "n": 3}]})
+        >>> "heat-high-4" in heat_table("T", "domain", ["a"], {"law": [Estimate(0.9, 0.8, 1.0, n=3)]})
         True
     """
     cells = {name: [_cell(item) for item in row] for name, row in rows.items()}
@@ -49,8 +50,8 @@ def heat_table(
     return Markup(written)  # noqa: S704  (rendered with escaping on)
 
 
-def _cell(item: Mapping[str, Any] | HeatCell | None) -> HeatCell:
+def _cell(item: Estimate | HeatCell | None) -> HeatCell:
     if isinstance(item, HeatCell):
         return item
-    value = item["value"] if item else None
+    value = item.value if item else None
     return HeatCell("–" if value is None else f"{100 * value:.0f}", heat_class(value))

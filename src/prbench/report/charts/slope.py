@@ -1,13 +1,14 @@
 """Accuracy from context to context: does the line rise with the user's own posts and fall with somebody else's?"""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from markupsafe import Markup
 
 from prbench.report.charts.svg import chart, element, path, scale
 from prbench.report.numbers import percent
+from prbench.stats import Estimate
 
 WIDTH, HEIGHT = 300, 214
 _LEFT, _RIGHT, _TOP, _BOTTOM = 30, 18, 34, 30
@@ -20,20 +21,20 @@ class ContextPoint(NamedTuple):
     """A model's accuracy in one context; None where it was not evaluated there."""
 
     context: str
-    accuracy: Mapping[str, Any] | None
+    accuracy: Estimate | None
     leaks: bool = False
 
     @property
     def value(self) -> float | None:
         """The accuracy itself."""
-        return self.accuracy["value"] if self.accuracy else None
+        return self.accuracy.value if self.accuracy else None
 
 
 def slope(name: str, points: Sequence[ContextPoint], others: Sequence[Sequence[ContextPoint]] = ()) -> Markup:
     """One model's accuracy over the contexts, the other models behind it in grey.
 
     Example:
-        >>> points = [ContextPoint("none", {"value": 0.5, "low": 0.4, "high": 0.6, "n": 8})]
+        >>> points = [ContextPoint("none", Estimate(0.5, 0.4, 0.6, n=8))]
         >>> "none 50.0 %" in slope("tea", points)
         True
     """
@@ -69,7 +70,7 @@ def _line(points: Sequence[ContextPoint], across: Place, up: Place) -> Iterator[
 
 
 def _point(point: ContextPoint, value: float, x: float, up: Place) -> Iterator[Markup]:
-    low, high = (point.accuracy or {}).get("low"), (point.accuracy or {}).get("high")
+    low, high = (point.accuracy.low, point.accuracy.high) if point.accuracy else (None, None)
     top = up(value)
     if low is not None and high is not None:
         top = up(high)

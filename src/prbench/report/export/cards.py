@@ -1,12 +1,12 @@
 """A section for a model card, in Markdown: the table, the command that makes it again, what it was made of."""
 
 from pathlib import Path
-from typing import Any
 
 from prbench.report.command import reproduction
 from prbench.report.finished import Finished
 from prbench.report.numbers import count, interval, percent, points
 from prbench.report.table import Table, render
+from prbench.results import GAIN, SPECIFICITY, BaselineResult, ContextResult, Result
 from prbench.run.store import write_whole
 
 
@@ -17,8 +17,7 @@ def write(run: Finished, out: Path) -> None:
 
 def model_card(run: Finished) -> str:
     """The section as Markdown."""
-    result = run.result["result"]
-    suite = result["suite"]
+    result, suite = run.result, run.result.suite
     lines = [
         "## Personal accuracy (prbench)",
         "",
@@ -32,11 +31,11 @@ def model_card(run: Finished) -> str:
         reproduction(run.loaded.config),
         "```",
         "",
-        f"- model: `{result['model']['address']}`, revision `{result['model']['revision'] or 'not known'}`",
-        f"- suite: `{suite['name']}`, split `{result['split'] or 'all'}`, revision `{suite['revision'] or 'none'}`, "
-        f"pairs `{suite['fingerprint']}`",
-        f"- records: `{run.records_fingerprint}` (prbench {result['prbench']}, {result['timing']['finished']})",
-        *(f"- warning: {warning}" for warning in result["warnings"]),
+        f"- model: `{result.model.address}`, revision `{result.model.revision or 'not known'}`",
+        f"- suite: `{suite.name}`, split `{result.split or 'all'}`, revision `{suite.revision or 'none'}`, "
+        f"pairs `{suite.fingerprint}`",
+        f"- records: `{run.records_fingerprint}` (prbench {result.prbench}, {result.finished})",
+        *(f"- warning: {warning}" for warning in result.warnings),
     ]
     return "\n".join(lines) + "\n"
 
@@ -51,35 +50,34 @@ def model_name(run: Finished) -> str:
 
 
 def _table(run: Finished) -> Table:
-    result = run.result["result"]
+    result = run.result
     rows = [
         [
-            f"{name} (shows the standard)" if context["leaks"] else name,
-            interval(context["accuracy"]),
+            f"{name} (shows the standard)" if context.leaks else name,
+            interval(context.accuracy),
             _covered(context),
-            percent(context["without_verdict"]["value"]),
-            count(context["accuracy"]["n"]),
+            percent(context.without_verdict.value),
+            count(context.accuracy.n),
         ]
-        for name, context in result["contexts"].items()
+        for name, context in result.contexts.items()
     ]
-    rows += [[name, "unsupported", "", "", ""] for name in result["unsupported"]]
+    rows += [[name, "unsupported", "", "", ""] for name in result.unsupported]
     rows += [
-        [f"baseline {name}, none", interval(found["accuracy"]), _covered(found), "", count(found["accuracy"]["n"])]
-        for name, found in run.result["baselines"].items()
+        [f"baseline {name}, none", interval(found.accuracy), _covered(found), "", count(found.accuracy.n)]
+        for name, found in result.baselines.items()
     ]
     columns = ["context", "accuracy [95 %]", "users covered", "no verdict", "pairs"]
-    return Table(f"{result['suite']['name']} · {result['model']['address']}", columns, rows)
+    return Table(f"{result.suite.name} · {result.model.address}", columns, rows)
 
 
-def _covered(found: dict[str, Any]) -> str:
-    return percent(found["coverage"]["covered"]["value"]) if "coverage" in found else "–"
+def _covered(found: ContextResult | BaselineResult) -> str:
+    return percent(found.coverage.covered.value) if found.coverage else "–"
 
 
-def _effects(result: dict[str, Any]) -> list[str]:
-    known = {"gain": "own profile − none", "specificity": "own profile − another user's"}
+def _effects(result: Result) -> list[str]:
     found = [
-        f"{name} ({text}): {points(result['effects'][name])} percentage points"
-        for name, text in known.items()
-        if name in result["effects"]
+        f"{effect.title}: {points(estimate)} percentage points"
+        for effect in (GAIN, SPECIFICITY)
+        if (estimate := result.effects.of(effect)) is not None
     ]
-    return ["; ".join(found) + ".", ""] if found else []
+    return ["; ".join(found) + ". own: the user's own profile; other: another user's.", ""] if found else []

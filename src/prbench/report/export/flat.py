@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from prbench.report.finished import Finished
-from prbench.run.credits import PairRow
+from prbench.results import PairRow
 from prbench.run.store import write_whole
 from prbench.types import Record
 

@@ -51,45 +51,44 @@ def _dataset_id(run: Finished, given: str | None) -> str:
 
 
 def _contexts(run: Finished) -> list[str]:
-    contexts = run.result["result"]["contexts"]
-    return [name for name, found in contexts.items() if not found["leaks"] and found["accuracy"]["value"] is not None]
+    contexts = run.result.contexts
+    return [name for name, found in contexts.items() if not found.leaks and found.accuracy.value is not None]
 
 
 def _entry(run: Finished, dataset: str, name: str) -> Json:
-    result = run.result["result"]
-    accuracy = result["contexts"][name]["accuracy"]
-    revision = result["suite"]["revision"]
-    pinned = {"revision": revision} if result["suite"]["source"].startswith("hub:") and revision else {}
+    result, suite = run.result, run.result.suite
+    accuracy = result.contexts[name].accuracy
+    pinned = {"revision": suite.revision} if suite.source.startswith("hub:") and suite.revision else {}
     notes = (
-        f"prbench {result['prbench']}, context {name}, accuracy in percent {interval(accuracy)} (95 %), "
-        f"n = {accuracy['n']}, split {result['split'] or 'all'}, pairs {result['suite']['fingerprint'][:16]}, "
+        f"prbench {result.prbench}, context {name}, accuracy in percent {interval(accuracy)} (95 %), "
+        f"n = {accuracy.n}, split {result.split or 'all'}, pairs {suite.fingerprint[:16]}, "
         f"records {run.records_fingerprint[:16]}"
     )
     return {
         "dataset": {"id": dataset, "task_id": name, **pinned},
-        "value": round(100 * accuracy["value"], 4),
-        "date": result["timing"]["finished"],
+        "value": round(100 * (accuracy.value or 0.0), 4),
+        "date": result.finished,
         "evaluation_framework": "prbench",
         "notes": notes,
     }
 
 
 def _index(run: Finished, dataset: str) -> Json:
-    result = run.result["result"]
-    about = {"type": dataset, "name": f"{result['suite']['name']} (prbench)", "split": result["split"] or "all"}
+    suite = run.result.suite
+    about = {"type": dataset, "name": f"{suite.name} (prbench)", "split": run.result.split or "all"}
     entries = []
     for name in _contexts(run):
-        accuracy = result["contexts"][name]["accuracy"]
+        accuracy = run.result.contexts[name].accuracy
         metric = {
             "type": "accuracy",
             "name": f"personal accuracy, context {name}",
-            "value": accuracy["value"],
-            "args": {"low": accuracy["low"], "high": accuracy["high"], "n": accuracy["n"], "context": name},
+            "value": accuracy.value,
+            "args": {"low": accuracy.low, "high": accuracy.high, "n": accuracy.n, "context": name},
         }
         entries.append(
             {
                 "task": {"type": "text-ranking", "name": "personal preference"},
-                "dataset": {**about, "args": {"context": name, "fingerprint": result["suite"]["fingerprint"]}},
+                "dataset": {**about, "args": {"context": name, "fingerprint": suite.fingerprint}},
                 "metrics": [metric],
             }
         )

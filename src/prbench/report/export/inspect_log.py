@@ -17,8 +17,7 @@ from prbench.data import load_pairs
 from prbench.errors import PrbenchError
 from prbench.report.command import reproduction
 from prbench.report.finished import Finished
-from prbench.run.credits import Credit, Credits, PairRow, credits_by_context
-from prbench.run.measure import clusters_of
+from prbench.results import Credit, Credits, PairRow, clusters_of, credits_by_context
 from prbench.run.store import write_whole
 from prbench.stats.variance import clustered_error
 from prbench.types import Pair
@@ -81,7 +80,7 @@ def _spec(run: Finished) -> Json:
         "task_id": identity,
         "created": _finished(run),
         "task": f"prbench/{dataset.name}",
-        "task_version": run.result["result"]["prbench"],
+        "task_version": run.result.prbench,
         "task_args": {"contexts": list(config.contexts), "split": config.split, "seed": config.seed},
         "dataset": {
             "name": dataset.name,
@@ -99,19 +98,19 @@ def _spec(run: Finished) -> Json:
 
 
 def _score(run: Finished, name: str, credits: Credits) -> Json:
-    context = run.result["result"]["contexts"][name]
-    accuracy, strict = context["accuracy"], context["strict_accuracy"]
-    metrics = {"accuracy": accuracy["value"], "strict_accuracy": strict["value"]}
-    bounds = {"accuracy_low": accuracy["low"], "accuracy_high": accuracy["high"]}
+    context = run.result.contexts[name]
+    accuracy = context.accuracy
+    metrics = {"accuracy": accuracy.value, "strict_accuracy": context.strict_accuracy.value}
+    bounds = {"accuracy_low": accuracy.low, "accuracy_high": accuracy.high}
     values: Json = {**metrics, **bounds, "stderr": _stderr(credits.rows)}
     return {
         "name": name,
         "scorer": name,
-        "scored_samples": accuracy["n"],
+        "scored_samples": accuracy.n,
         "unscored_samples": credits.missing,
         "params": {"context": name},
         "metrics": {key: {"name": key, "value": value} for key, value in values.items() if value is not None},
-        "metadata": {"leaks": context["leaks"], "interval": "95 %, clustered by user and question"},
+        "metadata": {"leaks": context.leaks, "interval": "95 %, clustered by user and question"},
     }
 
 
@@ -161,8 +160,7 @@ def _sample_score(credit: Credit) -> Json:
 
 
 def _usage(run: Finished) -> Json:
-    usage = run.result["result"]["usage"]
-    tokens_in, tokens_out = usage["tokens_in"], usage["tokens_out"]
+    tokens_in, tokens_out = run.result.usage.tokens_in, run.result.usage.tokens_out
     if not tokens_in and not tokens_out:
         return {}
     total = {"input_tokens": tokens_in, "output_tokens": tokens_out, "total_tokens": tokens_in + tokens_out}
@@ -170,4 +168,4 @@ def _usage(run: Finished) -> Json:
 
 
 def _finished(run: Finished) -> str:
-    return str(run.result["result"]["timing"]["finished"])
+    return run.result.finished

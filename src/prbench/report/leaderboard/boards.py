@@ -1,34 +1,34 @@
 """From run folders to boards: one for each set of pairs, a section for each context, ranks as groups."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from prbench.config import digest
+from prbench.data import Counts
 from prbench.errors import ConfigError, PrbenchError
 from prbench.report.finished import open_finished
 from prbench.report.leaderboard.entry import Entry, Named, make_entry, read_names
-from prbench.run import standings
-from prbench.run.compare import made_at
+from prbench.results import BaselineResult, ContextResult, Effects, own_context, rank_credits
 from prbench.stats import Standing
 from prbench.types import Context
 
-Json = Mapping[str, Any]
 _ORDER = ("profile", "retrieved", "profile+plan", "plan", "none", "other", "opposite", "oracle")
 _ENOUGH = 0.5
-"""A model without a verdict on more than this share of the pairs is listed but not ranked: models are ranked on the
-pairs that all of them judged, and one that answers little would leave too few."""
+"""A model without a verdict on more than this share of the pairs is listed but not ranked: what it answered is a choice
+of its own."""
 
 
 class Line(NamedTuple):
     """One model in one context."""
 
     entry: Entry
-    measured: Json
+    measured: ContextResult
     standing: Standing | None
     """None where it is not ranked."""
-    effects: Json
-    """What the user adds, beside the context it is about."""
+    effects: Effects | None
+    """What the user adds, beside the context it is about; None in others."""
 
 
 class Section(NamedTuple):
@@ -38,7 +38,7 @@ class Section(NamedTuple):
     leaks: bool
     lines: tuple[Line, ...]
     ranked_on: int
-    """Pairs that all ranked models judged."""
+    """The fewest pairs that two ranked models both judged."""
 
 
 class Board(NamedTuple):
@@ -47,9 +47,9 @@ class Board(NamedTuple):
     suite: str
     split: str
     fingerprint: str
-    counts: Json
+    counts: Counts
     sections: tuple[Section, ...]
-    baselines: Mapping[str, Json]
+    baselines: Mapping[str, BaselineResult]
 
     @property
     def slug(self) -> str:
@@ -106,7 +106,7 @@ def gather(
             continue
         twin = entries.get(entry.digest)
         if twin is not None:
-            older, entry = sorted((twin, entry), key=lambda one: made_at(one.run.loaded))
+            older, entry = sorted((twin, entry), key=lambda one: one.result.finished)
             left_out.append(LeftOut(older.run.loaded.path, f"the same run as {str(entry.run.loaded.path)!r}, older"))
         entries[entry.digest] = entry
     return Gathered(_boards(list(entries.values())), tuple(left_out))
@@ -121,60 +121,50 @@ def _boards(entries: Sequence[Entry]) -> tuple[Board, ...]:
     groups: dict[tuple[str, str, str], list[Entry]] = {}
     for entry in entries:
         dataset = entry.run.loaded.facts.dataset
-        groups.setdefault((dataset.name, entry.result["split"] or "all", dataset.fingerprint), []).append(entry)
+        groups.setdefault((dataset.name, entry.result.split or "all", dataset.fingerprint), []).append(entry)
     boards = [_board(*key, group) for key, group in groups.items()]
-    return tuple(sorted(boards, key=lambda board: (board.suite, -board.counts["pairs"], board.fingerprint)))
+    return tuple(sorted(boards, key=lambda board: (board.suite, -board.counts.pairs, board.fingerprint)))
 
 
 def _board(suite: str, split: str, fingerprint: str, entries: Sequence[Entry]) -> Board:
-    contexts = {name for entry in entries for name in entry.result["contexts"]}
+    contexts = {name for entry in entries for name in entry.result.contexts}
     sections = tuple(_section(name, entries) for name in sorted(contexts, key=_place))
     listed = {entry.run.loaded.facts.card.address for entry in entries}
-    blind = {name: found for name, found in entries[0].run.result["baselines"].items() if name not in listed}
-    return Board(suite, split, fingerprint, entries[0].result["suite"]["counts"], sections, blind)
+    blind = {name: found for name, found in entries[0].result.baselines.items() if name not in listed}
+    return Board(suite, split, fingerprint, entries[0].result.suite.counts, sections, blind)
 
 
 def _section(context: str, entries: Sequence[Entry]) -> Section:
-    present = [entry for entry in entries if context in entry.result["contexts"]]
-    ranked = [entry for entry in present if _answers_enough(entry.result["contexts"][context])]
+    present = [entry for entry in entries if context in entry.result.contexts]
+    ranked = [entry for entry in present if _answers_enough(entry.result.contexts[context])]
     places = _places(ranked, context)
     lines = [
         Line(
             entry,
-            entry.result["contexts"][context],
+            entry.result.contexts[context],
             places.get(entry.run.loaded.name),
-            entry.result["effects"] if context == _own(entry.result["contexts"]) else {},
+            entry.result.effects if context == own_context(entry.result.contexts) else None,
         )
         for entry in present
     ]
-    shared = [set(entry.run.loaded.credits[context]) for entry in ranked]
-    common = len(set.intersection(*shared)) if shared else 0
+    judged = [set(entry.run.loaded.credits[context]) for entry in ranked]
+    common = min((len(one & two) for one, two in combinations(judged, 2)), default=sum(map(len, judged)))
     return Section(context, Context.parse(context).leaks, tuple(sorted(lines, key=_order)), common)
 
 
-def _own(contexts: Iterable[str]) -> str | None:
-    """The context that a run's effects are about: the user's own profile, else the nearest posts."""
-    names = list(contexts)
-    return "profile" if "profile" in names else next((name for name in names if name.startswith("retrieved")), None)
-
-
-def _answers_enough(measured: Json) -> bool:
-    missing = measured["without_verdict"]["value"]
-    return measured["accuracy"]["value"] is not None and (missing or 0.0) <= _ENOUGH
+def _answers_enough(measured: ContextResult) -> bool:
+    missing = measured.without_verdict.value
+    return measured.accuracy.value is not None and (missing or 0.0) <= _ENOUGH
 
 
 def _places(ranked: Sequence[Entry], context: str) -> dict[str, Standing]:
-    if not ranked:
-        return {}
-    try:
-        return {place.name: place for place in standings([entry.run.loaded for entry in ranked], context)}
-    except PrbenchError:  # no pair that all of them judged: nothing to rank them on
-        return {}
+    places = rank_credits({entry.run.loaded.name: entry.run.loaded.credits[context] for entry in ranked})
+    return {place.name: place for place in places}
 
 
 def _order(line: Line) -> tuple[float, float, str]:
     rank = float("inf") if line.standing is None else line.standing.best_rank
-    return (rank, -(line.measured["accuracy"]["value"] or 0.0), line.entry.name)
+    return (rank, -(line.measured.accuracy.value or 0.0), line.entry.name)
 
 
 def _place(context: str) -> tuple[int, str]:

@@ -4,7 +4,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from pydantic import ValidationError
 
@@ -12,7 +12,7 @@ from prbench.errors import ConfigError
 from prbench.models import BASELINES
 from prbench.report.command import reproduction
 from prbench.report.finished import Finished
-from prbench.run import RunFolder
+from prbench.results import Result, RunFolder
 from prbench.types import Frozen
 
 Kind = Literal["rater", "comparer", "baseline", "personal"]
@@ -44,10 +44,9 @@ class Entry(NamedTuple):
     """Of everything that can change an answer."""
 
     @property
-    def result(self) -> Mapping[str, Any]:
-        """The model's part of the result."""
-        found: Mapping[str, Any] = self.run.result["result"]
-        return found
+    def result(self) -> Result:
+        """What the run found."""
+        return self.run.result
 
 
 def read_names(folder: Path) -> dict[str, Named]:

@@ -10,9 +10,12 @@ from prbench.report.leaderboard.boards import Board, LeftOut, Line
 from prbench.report.leaderboard.published import published
 from prbench.report.numbers import Number, count, interval, percent, points
 from prbench.report.shell import asset, masthead, shell, templates
-from prbench.stats import Standing
+from prbench.results import GAIN, SPECIFICITY
+from prbench.stats import Estimate, Standing
 
 TITLE = "Leaderboard · prbench"
+EFFECTS = (GAIN, SPECIFICITY)
+"""Those that the table has columns for."""
 _WIDTH = 132
 _HEIGHT = 20
 _NOT_HERE = Number("", None)
@@ -30,7 +33,7 @@ def leaderboard_page(
         files: Where the runs' files lie beside the page; None where they do not.
         live: Whether the page may ask its own server.
     """
-    links = {f"#{board.slug}": f"{board.suite} · {board.counts['pairs']:,} pairs" for board in boards}
+    links = {f"#{board.slug}": f"{board.suite} · {board.counts.pairs:,} pairs" for board in boards}
     body = (
         templates()
         .get_template("leaderboard.html.jinja")
@@ -43,6 +46,7 @@ def leaderboard_page(
             version=__version__,
             runs=sum(len(board.entries) for board in boards),
             choices=_choices(boards),
+            effects=EFFECTS,
             dot=dot,
             rank=rank,
             figures=figures,
@@ -82,21 +86,21 @@ def rank(standing: Standing | None) -> str:
 
 def figures(line: Line) -> list[dict[str, Any]]:
     """The cells of a line, after accuracy: text, and what to sort by."""
-    measured = line.measured
-    coverage, couples = measured.get("coverage"), measured.get("couple_coverage")
+    measured, effects = line.measured, line.effects
+    coverage, couples = measured.coverage, measured.couple_coverage
     cells = [
-        *((name, points(line.effects.get(name)) if line.effects else _NOT_HERE) for name in ("gain", "specificity")),
-        ("users covered", percent(coverage["covered"]["value"] if coverage else None)),
-        ("couples", percent(couples["value"] if couples else None)),
-        ("no verdict", percent(measured["without_verdict"]["value"])),
-        ("pairs", count(measured["accuracy"]["n"])),
+        *((effect.name, points(effects.of(effect)) if effects else _NOT_HERE) for effect in EFFECTS),
+        ("users covered", percent(coverage.covered.value if coverage else None)),
+        ("couples", percent(couples.value if couples else None)),
+        ("no verdict", percent(measured.without_verdict.value)),
+        ("pairs", count(measured.accuracy.n)),
     ]
     return [{"label": label, "text": cell, "value": cell.value} for label, cell in cells]
 
 
-def dot(metric: dict[str, Any]) -> Markup:
+def dot(estimate: Estimate) -> Markup:
     """A share with its interval on a line from 0 to 100 with chance marked: decoration, the numbers stand beside it."""
-    value, low, high = metric["value"], metric["low"], metric["high"]
+    value, low, high = estimate.value, estimate.low, estimate.high
     middle = _HEIGHT / 2
     parts = [
         f'<line class="grid" x1="0" x2="{_WIDTH}" y1="{middle}" y2="{middle}"/>',

@@ -20,11 +20,11 @@ def _ranking(board: Board, section: Section) -> Table:
         [
             line.entry.name,
             line.entry.kind,
-            bar(line.measured["accuracy"]["value"]),
-            interval(line.measured["accuracy"]),
+            bar(line.measured.accuracy.value),
+            interval(line.measured.accuracy),
             rank(line.standing),
             "".join(line.standing.letters) if line.standing else "",
-            count(line.measured["accuracy"]["n"]),
+            count(line.measured.accuracy.n),
         ]
         for line in section.lines
     ]

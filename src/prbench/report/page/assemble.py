@@ -97,14 +97,14 @@ def _notes(evidence: Evidence) -> Iterator[str]:
     """What a reader must know before believing a number."""
     for entry in evidence.entries:
         if not entry.finished:
-            done, wanted = entry.result["usage"]["records"], len(entry.rows) * entry.facts.expected
+            done, wanted = entry.result.usage.records, len(entry.rows) * entry.facts.expected
             yield (
                 f"{entry.label}: the run is not finished ({done:,} of {wanted * len(entry.facts.contexts):,} records); "
                 "its numbers will change."
             )
     said: dict[str, list[str]] = {}
     for entry in evidence.entries:
-        for warning in entry.result["warnings"]:
+        for warning in entry.result.warnings:
             said.setdefault(warning, []).append(entry.label)
     for warning, labels in said.items():
         everyone = len(labels) == len(evidence.entries) and len(labels) > 1

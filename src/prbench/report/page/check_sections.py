@@ -1,7 +1,6 @@
 """What else a verdict may go with: length, position, confidence; and what it took in time and money."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from markupsafe import Markup
 
@@ -10,8 +9,8 @@ from prbench.report.numbers import interval, percent
 from prbench.report.page.evidence import Entry, Evidence
 from prbench.report.page.section import Section, context_label, fill
 from prbench.report.table import Table
+from prbench.stats import Estimate
 
-Json = Mapping[str, Any]
 _NARROW = 130
 _UNKNOWN = "–"
 
@@ -39,26 +38,25 @@ def bias_section(evidence: Evidence) -> Section | None:
 
 
 def _bias(entry: Entry, name: str) -> list[str | Markup]:
-    found = entry.result["contexts"][name]
-    length, position = found["length"] or {}, found.get("position") or {}
-    longer, first = length.get("longer_wins"), position.get("first_preferred")
+    length, position = entry.result.contexts[name].length, entry.result.contexts[name].position
+    longer, first = length.longer_wins if length else None, position.first_preferred if position else None
     return [
         entry.label,
         context_label(name),
         interval(longer),
         interval_mark(longer, width=_NARROW) if longer else Markup(""),
-        _correlation(length.get("correlation")),
+        _correlation(length.correlation if length else None),
         interval(first),
         interval_mark(first, width=_NARROW) if first else Markup(""),
-        interval(position.get("flip_rate")),
+        interval(position.flip_rate if position else None),
     ]
 
 
-def _correlation(metric: Json | None) -> str:
-    if metric is None or metric["value"] is None:
+def _correlation(estimate: Estimate | None) -> str:
+    if estimate is None or estimate.value is None:
         return "–"
-    text = f"{metric['value']:+.2f}"
-    return text if metric["low"] is None else f"{text} [{metric['low']:+.2f}, {metric['high']:+.2f}]"
+    text = f"{estimate.value:+.2f}"
+    return text if estimate.low is None else f"{text} [{estimate.low:+.2f}, {estimate.high:+.2f}]"
 
 
 def calibration_section(evidence: Evidence) -> Section | None:
@@ -66,22 +64,22 @@ def calibration_section(evidence: Evidence) -> Section | None:
     found = {
         entry.label: calibration
         for entry in evidence.entries
-        if entry.headline and (calibration := entry.result["contexts"][entry.headline].get("calibration"))
+        if entry.headline and (calibration := entry.result.contexts[entry.headline].calibration)
     }
     if not found:
         return None
-    drawings = [reliability(label, calibration["bins"]) for label, calibration in found.items()]
+    drawings = [reliability(label, calibration.bins) for label, calibration in found.items()]
     rows = [
-        [label, percent(bin["confidence"]), percent(bin["accuracy"]), f"{bin['n']:,}"]
+        [label, percent(bin.confidence), percent(bin.accuracy), f"{bin.n:,}"]
         for label, calibration in found.items()
-        for bin in calibration["bins"]
+        for bin in calibration.bins
     ]
     caption = (
         "Up: how often the preferred answer was the chosen one; across: how sure the model was. The larger the dot, "
         "the more pairs. The dashed line is a model that means what it says."
     )
     table = Table("Calibration, in percent", ["model", "confidence", "accuracy", "pairs"], rows)
-    errors = [[label, interval(item["ece"]), f"{item['brier']['value']:.3f}"] for label, item in found.items()]
+    errors = [[label, interval(item.ece), f"{item.brier.value:.3f}"] for label, item in found.items()]
     summary = html_table(Table("Calibration error, in percent", ["model", "ECE [95 %]", "Brier score"], errors))
     lead = "Where a model's scores are log-odds, they claim a probability. Here it is held against what came true."
     return Section(
@@ -116,25 +114,28 @@ def cost_section(evidence: Evidence) -> Section:
 
 
 def _cost(entry: Entry) -> Iterator[str]:
-    usage, timing = entry.result["usage"], entry.result.get("timing") or {}
-    naive, distinct = usage["calls_without_sharing"], usage["distinct_calls"]
-    tokens = usage["tokens_in"] + usage["tokens_out"]
+    usage, timing = entry.result.usage, entry.result.timing
+    tokens = usage.tokens_in + usage.tokens_out
+    saved = 1 - usage.distinct_calls / usage.calls_without_sharing if usage.calls_without_sharing else None
     yield entry.label
-    yield f"{usage['records']:,}"
-    yield f"{distinct:,}"
-    yield f"{percent(1 - distinct / naive)} %" if naive else _UNKNOWN
+    yield f"{usage.records:,}"
+    yield f"{usage.distinct_calls:,}"
+    yield _UNKNOWN if saved is None else f"{percent(saved)} %"
     yield f"{tokens:,}" if tokens else _UNKNOWN
-    yield f"{timing['tokens_per_s']:,.0f}" if timing.get("tokens_per_s") else _UNKNOWN
-    for key in ("latency_ms_p50", "latency_ms_p95"):
-        yield _milliseconds(timing[key]["value"]) if timing.get(key) else _UNKNOWN
-    yield f"${usage['cost_usd']:,.4f}" if usage["cost_usd"] else _UNKNOWN
-    yield str(timing.get("finished", "not finished")).removesuffix("+00:00").replace("T", " ")
+    yield f"{timing.tokens_per_s:,.0f}" if timing and timing.tokens_per_s else _UNKNOWN
+    yield _milliseconds(timing.latency_ms_p50 if timing else None)
+    yield _milliseconds(timing.latency_ms_p95 if timing else None)
+    yield f"${usage.cost_usd:,.4f}" if usage.cost_usd else _UNKNOWN
+    yield timing.finished.removesuffix("+00:00").replace("T", " ") if timing else "not finished"
 
 
-def _milliseconds(value: float) -> str:
+def _milliseconds(latency: Estimate | None) -> str:
     """A latency with as many digits as it deserves.
 
-    >>> _milliseconds(0.0123), _milliseconds(1234.5)
+    >>> _milliseconds(Estimate(0.0123, None, None, 1)), _milliseconds(Estimate(1234.5, None, None, 1))
     ('0.012', '1,234')
     """
+    if latency is None or latency.value is None:
+        return _UNKNOWN
+    value = latency.value
     return f"{value:,.0f}" if value >= 100 else f"{value:.2g}" if value < 1 else f"{value:.1f}"

@@ -13,7 +13,7 @@ from prbench.report.page.evidence import Entry, Evidence
 from prbench.report.page.pools import Pools, written_size
 from prbench.report.page.texts import Reconstruction, Reconstructions, Texts, dropped_positions
 from prbench.report.payload import Array, Block, BlockWriter, floats, smallest
-from prbench.run.credits import PairRow
+from prbench.results import PairRow
 from prbench.types import Context, Record
 
 NO_VERDICT, NOT_ASKED = 255, 254

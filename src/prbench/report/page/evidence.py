@@ -5,19 +5,28 @@ Runs on different suites do not stand on one page: a pair that two runs know und
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from prbench.config import RunConfig
 from prbench.errors import ConfigError, RunError
 from prbench.report.finished import records_fingerprint
-from prbench.run import RunFolder, headline, recompute
-from prbench.run.credits import Credit, Credits, PairRow, credits_by_context
-from prbench.run.execute import read_settings
-from prbench.run.result import BaselineScore, RunFacts
-from prbench.run.store import whole_lines
+from prbench.results import (
+    Credit,
+    Credits,
+    PairRow,
+    Result,
+    RunFacts,
+    RunFolder,
+    credits_by_context,
+    read_baselines,
+    read_facts,
+    read_result,
+    read_rows,
+    read_settings,
+    recompute,
+)
 from prbench.types import Context, Record
 
-Json = Mapping[str, Any]
 _ORDER = ("none", "profile", "retrieved", "plan", "profile+plan", "other", "opposite", "oracle")
 
 
@@ -29,9 +38,7 @@ class Entry(NamedTuple):
     path: Path
     config: RunConfig
     facts: RunFacts
-    result: Json
-    """The part `result` of `result.json`."""
-    baselines: Json
+    result: Result
     rows: Mapping[str, PairRow]
     records: Mapping[str, Mapping[str, tuple[Record, ...]]]
     """By context and pair, in order of repeat and order."""
@@ -43,8 +50,7 @@ class Entry(NamedTuple):
     @property
     def headline(self) -> str | None:
         """The context that this model is judged by: the user's own profile where it reads it."""
-        found = headline(self.result)
-        return found[0] if found else None
+        return self.result.headline
 
 
 class Evidence(NamedTuple):
@@ -97,18 +103,14 @@ def read_runs(paths: Sequence[Path]) -> Evidence:
 
 def _read(path: Path) -> Entry:
     folder = RunFolder.existing(path)
-    facts = RunFacts.model_validate(folder.read_json("run.json"))
-    rows = [PairRow.model_validate_json(line) for _, line in whole_lines(folder.path / "pairs.jsonl")]
-    records = folder.records()
+    facts, rows, records = read_facts(folder), read_rows(folder), folder.records()
     finished = (folder.path / "result.json").is_file()
-    result = folder.read_json("result.json") if finished else recompute(folder, records.values())
     return Entry(
         label=facts.card.address,
         path=folder.path,
         config=read_settings(folder),
         facts=facts,
-        result=result["result"],
-        baselines=result["baselines"],
+        result=read_result(folder) if finished else recompute(folder, records.values()),
         rows={row.id: row for row in rows},
         records=_sorted_out(records.values()),
         credits=credits_by_context(rows, records.values(), facts.contexts, facts.expected),
@@ -133,8 +135,7 @@ def _widest(entries: Sequence[Entry]) -> Entry:
 
 def _baseline_credits(entry: Entry) -> dict[str, Credits]:
     records: dict[str, list[Record]] = {}
-    for _, line in whole_lines(entry.path / "baselines.jsonl"):
-        score = BaselineScore.model_validate_json(line)
+    for score in read_baselines(RunFolder(entry.path)):
         records.setdefault(score.baseline, []).append(score.record())
     rows = list(entry.rows.values())
     return {name: credits_by_context(rows, found, ["none"], 1)["none"] for name, found in records.items()}

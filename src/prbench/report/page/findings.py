@@ -1,13 +1,13 @@
 """The first lines of a report: what was found, in sentences whose every number has its interval."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from prbench.report.numbers import interval, percent, points
 from prbench.report.page.evidence import Entry, Evidence
 from prbench.report.page.section import context_words
-
-Json = Mapping[str, Any]
+from prbench.results import GAIN, SPECIFICITY
+from prbench.stats import Estimate
 
 
 class Tile(NamedTuple):
@@ -42,8 +42,8 @@ def findings(evidence: Evidence) -> Findings:
         f"{dataset.name} · {len(evidence.rows):,} pairs · {users:,} users · {questions:,} questions · "
         f"{models} {'model' if models == 1 else 'models'}"
     )
-    judged = [entry for entry in evidence.entries if _accuracy(entry) is not None]
-    best = max(judged, key=lambda entry: float((_accuracy(entry) or {})["value"]), default=None)
+    judged = [entry for entry in evidence.entries if _accuracy(entry).value is not None]
+    best = max(judged, key=lambda entry: _accuracy(entry).value or 0.0, default=None)
     title = "Does the model know what this user wants?"
     if best is None:
         return Findings(title, scope, ("No run has a verdict yet.",), "", ())
@@ -54,11 +54,10 @@ def _whose(best: Entry) -> str:
     return f"{best.label}, shown {context_words(str(best.headline))}"
 
 
-def _accuracy(entry: Entry) -> Json | None:
+def _accuracy(entry: Entry) -> Estimate:
     if entry.headline is None:
-        return None
-    found: Json = entry.result["contexts"][entry.headline]["accuracy"]
-    return found if found["value"] is not None else None
+        return Estimate.undefined()
+    return entry.result.contexts[entry.headline].accuracy
 
 
 def _sentences(best: Entry, judged: Sequence[Entry]) -> list[str]:
@@ -67,11 +66,9 @@ def _sentences(best: Entry, judged: Sequence[Entry]) -> list[str]:
         f"{best.label} prefers what this user wants in {interval(_accuracy(best))} % of pairs when it is shown "
         f"{context_words(context)}."
     ]
-    specific = [
-        (entry, entry.result["effects"]["specificity"]) for entry in judged if "specificity" in entry.result["effects"]
-    ]
+    specific = [found for entry in judged if (found := entry.result.effects.specificity) is not None]
     if specific:
-        sure = [entry for entry, effect in specific if effect["low"] is not None and effect["low"] > 0]
+        sure = [effect for effect in specific if effect.low is not None and effect.low > 0]
         told.append(
             f"{len(sure)} of {len(specific)} models do better with the user's own posts than with another user's, "
             "beyond what chance would give."
@@ -80,21 +77,20 @@ def _sentences(best: Entry, judged: Sequence[Entry]) -> list[str]:
 
 
 def _tiles(best: Entry) -> list[Tile]:
-    effects, context = best.result["effects"], best.result["contexts"][str(best.headline)]
-    tiles = [
-        Tile(f"{percent(context['accuracy']['value'])} %", "accuracy", _range(context["accuracy"]), "chance is 50")
-    ]
-    for name, meaning in (("gain", "over no posts"), ("specificity", "over another user's posts")):
-        if effects.get(name) and effects[name]["value"] is not None:
-            value, _, ends = points(effects[name]).partition(" ")
-            tiles.append(Tile(value, name, ends, f"points {meaning}"))
-    if couples := context.get("couple_coverage"):
+    context = best.result.contexts[str(best.headline)]
+    tiles = [Tile(f"{percent(context.accuracy.value)} %", "accuracy", _range(context.accuracy), "chance is 50")]
+    for effect in (GAIN, SPECIFICITY):
+        found = best.result.effects.of(effect)
+        if found is not None and found.value is not None:
+            value, _, ends = points(found).partition(" ")
+            tiles.append(Tile(value, effect.name, ends, f"points over {context_words(effect.control)}"))
+    if couples := context.couple_coverage:
         tiles.append(
-            Tile(f"{percent(couples['value'])} %", "couples covered", _range(couples), "0 for whoever ignores the user")
+            Tile(f"{percent(couples.value)} %", "couples covered", _range(couples), "0 for whoever ignores the user")
         )
     return tiles
 
 
-def _range(metric: Json) -> str:
+def _range(estimate: Estimate) -> str:
     """The interval alone."""
-    return interval(metric).partition(" ")[2] or "no interval"
+    return interval(estimate).partition(" ")[2] or "no interval"

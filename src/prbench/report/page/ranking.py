@@ -1,21 +1,17 @@
 """The ranking: every model in the context it is judged by, baselines above, in groups that the data can tell apart."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from markupsafe import Markup
 
-from prbench import stats
 from prbench.report.charts import interval_mark, interval_scale
 from prbench.report.numbers import interval, percent
 from prbench.report.page.evidence import Entry, Evidence, credit_by_pair
 from prbench.report.page.section import Section, context_label, context_words, fill
-from prbench.run.credits import Credits
-from prbench.run.measure import clusters_of
+from prbench.results import BaselineResult, ContextResult, Credits, rank_credits
 from prbench.stats import Standing
 from prbench.types import Context
-
-Json = Mapping[str, Any]
 
 
 class Line(NamedTuple):
@@ -23,7 +19,7 @@ class Line(NamedTuple):
 
     label: str
     context: str
-    scored: Json
+    scored: ContextResult | BaselineResult
     """What the result says of this model in this context."""
     credits: Credits
     baseline: bool = False
@@ -31,8 +27,8 @@ class Line(NamedTuple):
     @property
     def value(self) -> float:
         """Its accuracy, for sorting; below all others where there is none."""
-        value = self.scored["accuracy"]["value"]
-        return -1.0 if value is None else float(value)
+        value = self.scored.accuracy.value
+        return -1.0 if value is None else value
 
 
 class Ranked(NamedTuple):
@@ -76,37 +72,29 @@ def ranked_lines(lines: Sequence[Line]) -> list[Ranked]:
     return [_ranked(line, places.get(_name(line))) for line in ordered]
 
 
-def _table(title: str, lines: Sequence[Line]) -> Json:
-    judged = [set(credit_by_pair(line.credits)) for line in lines]
-    common = len(set.intersection(*judged)) if judged else 0
-    return {"title": title, "lines": ranked_lines(lines), "common": common}
+def _table(title: str, lines: Sequence[Line]) -> dict[str, object]:
+    return {"title": title, "lines": ranked_lines(lines)}
 
 
 def _line(entry: Entry, context: str | None) -> Line | None:
     if context is None or context not in entry.credits:
         return None
-    return Line(entry.label, context, entry.result["contexts"][context], entry.credits[context])
+    return Line(entry.label, context, entry.result.contexts[context], entry.credits[context])
 
 
 def _baselines(evidence: Evidence) -> list[Line]:
     entry = evidence.widest
     models = {other.facts.card.address for other in evidence.entries}
     return [
-        Line(name, "none", entry.baselines[name], credits, baseline=True)
+        Line(name, "none", entry.result.baselines[name], credits, baseline=True)
         for name, credits in evidence.baseline_credits.items()
         if name not in models
     ]
 
 
 def _standings(lines: Sequence[Line]) -> dict[str, Standing]:
-    judged = {_name(line): credit_by_pair(line.credits) for line in lines if line.credits.rows}
-    common = sorted(set.intersection(*map(set, judged.values()))) if len(judged) > 1 else []
-    if not common:
-        return {}
-    some = next(iter(judged.values()))
-    credits = {name: [found[pair].credit for pair in common] for name, found in judged.items()}
-    clusters = clusters_of([some[pair] for pair in common])
-    return {place.name: place for place in stats.significance_groups(credits, clusters)}
+    places = rank_credits({_name(line): credit_by_pair(line.credits) for line in lines})
+    return {place.name: place for place in places} if len(places) > 1 else {}
 
 
 def _name(line: Line) -> str:
@@ -115,21 +103,21 @@ def _name(line: Line) -> str:
 
 def _ranked(line: Line, place: Standing | None) -> Ranked:
     scored = line.scored
-    coverage, couples = scored.get("coverage"), scored.get("couple_coverage")
-    missing = scored.get("without_verdict")
+    coverage, couples = scored.coverage, scored.couple_coverage
+    missing = scored.without_verdict if isinstance(scored, ContextResult) else None
     return Ranked(
         rank=_ranks(place),
         label=line.label,
         context=context_label(line.context),
         leaks=Context.parse(line.context).leaks,
         baseline=line.baseline,
-        accuracy=interval(scored["accuracy"]),
-        mark=interval_mark(scored["accuracy"], quiet=line.baseline),
+        accuracy=interval(scored.accuracy),
+        mark=interval_mark(scored.accuracy, quiet=line.baseline),
         letters="".join(place.letters) if place else "",
-        covered=percent(coverage["covered"]["value"]) if coverage else "–",
-        couples=percent(couples["value"]) if couples else "–",
-        missing=percent(missing["value"]) if missing else "–",
-        pairs=f"{scored['accuracy']['n']:,}",
+        covered=percent(coverage.covered.value) if coverage else "–",
+        couples=percent(couples.value) if couples else "–",
+        missing=percent(missing.value) if missing else "–",
+        pairs=f"{scored.accuracy.n:,}",
     )
 
 
@@ -148,7 +136,7 @@ def _notes(evidence: Evidence) -> list[str]:
     ]
     if not evidence.same_pairs:
         notes.append(
-            "The runs are not on the same pairs: each accuracy is over the run's own pairs, letters and ranks are over "
-            "the pairs that all lines of a table have judged."
+            "The runs are not on the same pairs: each accuracy is over the run's own pairs, letters and ranks compare "
+            "every two lines on the pairs that both have judged."
         )
     return notes

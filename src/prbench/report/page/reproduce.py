@@ -66,7 +66,7 @@ def _manifest(entry: Entry) -> Manifest:
         ("records fingerprint", entry.fingerprint),
         ("contexts", ", ".join(entry.facts.contexts)),
         ("not read by the model", ", ".join(entry.facts.unsupported)),
-        ("prbench", str(entry.result["prbench"])),
+        ("prbench", entry.result.prbench),
         ("notes", "; ".join(dataset.notes)),
     ]
     path = str(entry.path)
@@ -78,5 +78,5 @@ def _manifest(entry: Entry) -> Manifest:
         verify=shlex.join(["prbench", "verify", path]),
         facts=[(name, value) for name, value in facts if value],
         config=tomli_w.dumps(config),
-        warnings=list(entry.result["warnings"]),
+        warnings=list(entry.result.warnings),
     )

@@ -1,7 +1,6 @@
 """What the user has to do with it: accuracy from context to context, over users, over groups, on mirrored answers."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from markupsafe import Markup
 
@@ -18,10 +17,10 @@ from prbench.report.numbers import interval, points
 from prbench.report.page.evidence import Entry, Evidence
 from prbench.report.page.section import Section, context_label, fill
 from prbench.report.table import Table
+from prbench.results import DIFFERENCES, HEADROOM
+from prbench.stats import Coverage
 from prbench.types import Context
 
-Json = Mapping[str, Any]
-_EFFECTS = (("gain", "none"), ("specificity", "other"), ("reversal", "opposite"))
 _NO_CATEGORY = "(none)"
 
 
@@ -50,9 +49,9 @@ def context_section(evidence: Evidence) -> Section | None:
 
 
 def _points(entry: Entry, contexts: Sequence[str]) -> list[ContextPoint]:
-    found = entry.result["contexts"]
+    found = entry.result.contexts
     return [
-        ContextPoint(name, found[name]["accuracy"] if name in found else None, Context.parse(name).leaks)
+        ContextPoint(name, found[name].accuracy if name in found else None, Context.parse(name).leaks)
         for name in contexts
     ]
 
@@ -61,35 +60,29 @@ def _effects(evidence: Evidence) -> Markup:
     """What the own posts add, against nobody's, another's and the opposite user's."""
     rows = []
     for entry in evidence.entries:
-        effects = entry.result["effects"]
-        if effects:
-            headroom = effects.get("headroom_closed")
-            rows.append([entry.label, *(points(effects.get(name)) for name, _ in _EFFECTS), interval(headroom)])
+        effects = entry.result.effects
+        if effects.model_fields_set:
+            found = [points(effects.of(effect)) for effect in DIFFERENCES]
+            rows.append([entry.label, *found, interval(effects.headroom_closed)])
     if not rows:
         return Markup("")
-    names = [f"{name} (own − {control})" for name, control in _EFFECTS]
+    names = [effect.title for effect in DIFFERENCES]
     notes = [
-        "In percentage points; headroom closed is gain ÷ (oracle − none) in percent and leans on the leaking context."
+        f"In percentage points; {HEADROOM.name} is {HEADROOM.formula} in percent and leans on the leaking context."
     ]
-    return html_table(Table("What the user's posts add", ["model", *names, "headroom closed"], rows, notes))
+    return html_table(Table("What the user's posts add", ["model", *names, HEADROOM.name], rows, notes))
 
 
 def users_section(evidence: Evidence) -> Section | None:
     """The spread over users."""
     judged = [(entry, context) for entry in evidence.entries if (context := entry.headline)]
-    coverage = {
-        entry.label: found for entry, context in judged if (found := entry.result["contexts"][context].get("coverage"))
-    }
+    coverage = {entry.label: found for entry, context in judged if (found := entry.result.contexts[context].coverage)}
     if not coverage:
         return None
     drawings = [
-        user_histogram(label, [user["mean"] for user in found["users"].values()]) for label, found in coverage.items()
+        user_histogram(label, [user.mean for user in found.users.values()]) for label, found in coverage.items()
     ]
-    summary = ("mean_of_users", "worst_decile", "above_half", "covered")
-    rows = [
-        [label, *(interval(found[key]) for key in summary), f"{len(found['users']):,}", f"{found['not_testable']:,}"]
-        for label, found in coverage.items()
-    ]
+    rows = [[label, *_spread(found)] for label, found in coverage.items()]
     columns = ["model", "mean of users", "worst decile", "users above ½", "users covered", "users", "not testable"]
     caption = (
         "Users by their accuracy, in steps of five points; outlined in rust: the tenth of users for whom the model "
@@ -100,11 +93,16 @@ def users_section(evidence: Evidence) -> Section | None:
     return Section("users", "Who is served, who is not", lead, body + _worst_users(coverage), "Users")
 
 
-def _worst_users(coverage: Mapping[str, Json], most: int = 5) -> Markup:
+def _spread(coverage: Coverage) -> list[str]:
+    found = (coverage.mean_of_users, coverage.worst_decile, coverage.above_half, coverage.covered)
+    return [*map(interval, found), f"{len(coverage.users):,}", f"{coverage.not_testable:,}"]
+
+
+def _worst_users(coverage: Mapping[str, Coverage], most: int = 5) -> Markup:
     rows = []
     for label, found in coverage.items():
-        worst = sorted(found["users"].items(), key=lambda item: (item[1]["mean"], item[0]))[:most]
-        rows.append([label, " · ".join(f"{user} {100 * score['mean']:.0f} ({score['n']:,})" for user, score in worst)])
+        worst = sorted(found.users.items(), key=lambda item: (item[1].mean, item[0]))[:most]
+        rows.append([label, " · ".join(f"{user} {100 * score.mean:.0f} ({score.n:,})" for user, score in worst)])
     notes = ["Accuracy in percent, pairs in brackets."]
     table = Table(f"The {most} users each model serves worst", ["model", "users"], rows, notes, first_numeric=9)
     return fill("folded.html.jinja", summary=table.title, body=html_table(table))
@@ -115,13 +113,12 @@ def mirror_section(evidence: Evidence) -> Section | None:
     rows, everything = [], []
     for entry in evidence.entries:
         for name in sorted(entry.facts.contexts, key=evidence.contexts.index):
-            found = entry.result["contexts"][name]
-            if metric := found.get("mirror_consistency"):
-                label, couples = context_label(name), interval(found.get("couple_coverage"))
-                everything.append([entry.label, label, interval(metric), couples])
+            found = entry.result.contexts[name]
+            if both := found.mirror_consistency:
+                label, couples = context_label(name), interval(found.couple_coverage)
+                everything.append([entry.label, label, interval(both), couples])
                 if name == entry.headline:
-                    mark = interval_mark(metric, reference=None)
-                    rows.append([entry.label, label, interval(metric), mark, couples])
+                    rows.append([entry.label, label, interval(both), interval_mark(both, reference=None), couples])
     if not rows:
         return None
     title, columns = (

@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from prbench.errors import PrbenchError
 from prbench.report.shell import asset, policy
-from prbench.run import RunFolder
-from prbench.run.result import RunFacts
+from prbench.results import RunFolder, read_facts
 
 Build = Callable[[Sequence[Path]], Mapping[str, str]]
 """From run folders to pages by address."""
@@ -90,7 +89,7 @@ class Live:
 
     def _progress(self, path: Path) -> Progress:
         try:
-            facts = RunFacts.model_validate(RunFolder(path).read_json("run.json"))
+            facts = read_facts(RunFolder(path))
         except PrbenchError:  # its folder was taken away: the page stays, and `problem` says why it is not renewed
             return Progress(path.name, 0, 0, False)
         records, result = path / "records.jsonl", path / "result.json"

@@ -7,7 +7,7 @@ from pathlib import Path
 from prbench.errors import ConfigError
 from prbench.report.leaderboard import find_runs, gather, leaderboard_page
 from prbench.report.page import report_page
-from prbench.run import RunFolder
+from prbench.results import RunFolder
 
 LEADERBOARD = "/leaderboard"
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from prbench.report.numbers import Number, interval
 from prbench.report.table import Table
+from prbench.stats import Estimate
 from prbench.studies.best_of_n.contenders import taught_alike_notice
 
 Json = Mapping[str, Any]
@@ -57,7 +58,7 @@ def _row(name: str, model: Json, shown: list[int], k: int) -> list[str]:
         *(_figure(model["points"][number - 1]["true"]["value"]) for number in shown),
         ranged(end["true"]),
         ranged(end["gain"], signed=True),
-        interval(model["headroom"] and {name: _tidy(model["headroom"][name]) for name in ("value", "low", "high")}),
+        interval(_tidied(model["headroom"])),
         _figure(end["regret"]["value"]),
         Number(f"{sum(model['invalid'].values()):,}", sum(model["invalid"].values())),
     ]
@@ -114,6 +115,12 @@ def ranged(metric: Json, *, signed: bool = False) -> Number:
     shape = "+.3f" if signed else ".3f"
     ends = "" if low is None or high is None else f" [{low:{shape}}, {high:{shape}}]"
     return Number(f"{value:{shape}}{ends}", value, low, high, ranged=True)
+
+
+def _tidied(metric: Json | None) -> Estimate | None:
+    if metric is None:
+        return None
+    return Estimate(_tidy(metric["value"]), _tidy(metric["low"]), _tidy(metric["high"]), metric["n"])
 
 
 def _tidy(value: float | None) -> float | None:

@@ -1,4 +1,4 @@
-"""Numbers of one context, and of contexts against each other (DESIGN §4): pure functions of credits.
+"""Numbers of one context, and of contexts against each other: pure functions of credits.
 
 Each metric draws from a generator seeded by the run's seed and the metric's own name, so no number depends on which
 others are computed.
@@ -7,19 +7,24 @@ others are computed.
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from prbench import stats
 from prbench.contexts import decides
-from prbench.run.credits import Credit, Credits
-from prbench.stats import Clusters, Estimate
-from prbench.types import Record
+from prbench.results.credits import Credit, Credits
+from prbench.results.effects import DIFFERENCES, HEADROOM, own_context
+from prbench.results.result import BaselineResult, ContextResult, Effects, Headroom, WorstGroup
+from prbench.stats import Clusters, Estimate, LengthBias, Standing
+from prbench.types import Context, Record
 
 Json = dict[str, Any]
+"""Some fields of a result."""
+Key = TypeVar("Key", str, tuple[str, str, str, str])
+"""What a pair is known by."""
 
 
 class Measure:
@@ -48,115 +53,97 @@ class Measure:
         self._stances = stances or {}
         self._calibrated = calibrated
 
-    def context(self, name: str, credits: Credits) -> Json:
+    def context(self, name: str, credits: Credits) -> ContextResult:
         """Everything about one context."""
         rows = credits.rows
-        values = [row.credit for row in rows]
-        result: Json = {
-            "accuracy": self._mean(f"{name} accuracy", rows, values),
-            "strict_accuracy": self._mean(f"{name} strict", rows, [row.strict for row in rows]),
-            "ties": stats.wilson(sum(row.credit == 0.5 for row in rows), len(rows)).to_json(),
-            **self._missing(credits),
-            "categories": self._groups(name, rows, lambda row: row.row.category),
-            "by": {tag: self._groups(name, rows, partial(_tag, tag)) for tag in self._by},
-            "length": self._length(name, rows),
-        }
-        result["worst"] = {
-            key: worst
-            for key, groups in [("category", result["categories"]), *result["by"].items()]
-            if (worst := _worst(groups))
-        }
+        categories = self._groups(name, rows, lambda row: row.row.category)
+        by = {tag: self._groups(name, rows, partial(_tag, tag)) for tag in self._by}
+        further: Json = {}
         if rows:
-            result |= self._users(name, rows) | self._mirror(name, rows)
-            result |= self._calibration(name, rows) | self._position(name, rows)
+            further |= self._users(name, rows) | self._mirror(name, rows)
+            further |= self._calibration(name, rows) | self._position(name, rows)
         if relation := self._relation(name, rows):
-            result["shown_user"] = relation
-        return result
-
-    def brief(self, name: str, credits: Credits) -> Json:
-        """What is printed of a baseline: accuracy, whole and by group."""
-        rows = credits.rows
-        result: Json = {
-            "accuracy": self._mean(f"{name} accuracy", rows, [row.credit for row in rows]),
-            "categories": self._groups(name, rows, lambda row: row.row.category),
-            "by": {tag: self._groups(name, rows, partial(_tag, tag)) for tag in self._by},
-        }
-        return result | (self._users(name, rows) | self._mirror(name, rows) if rows else {})
-
-    def groups(self, rows: Mapping[str, Credits]) -> Json:
-        """Letters for the lines of a table: two lines that share one cannot be told apart on these pairs."""
-        judged = {name: {row.row.id: row for row in credits.rows} for name, credits in rows.items() if credits.rows}
-        if len(judged) < 2:
-            return {}
-        common = sorted(set.intersection(*map(set, judged.values())))
-        if not common:
-            return {}
-        some = next(iter(judged.values()))
-        credits = {name: [found[pair].credit for pair in common] for name, found in judged.items()}
-        standing = stats.significance_groups(credits, clusters_of([some[pair] for pair in common]))
-        return {place.name: "".join(place.letters) for place in standing}
-
-    def effects(self, credits: Mapping[str, Credits]) -> Json:
-        """What showing the user changes: gain, specificity, reversal, headroom closed."""
-        found: Json = {}
-        own = (
-            "profile"
-            if "profile" in credits
-            else next((name for name in credits if name.startswith("retrieved")), None)
+            further["shown_user"] = relation
+        return ContextResult(
+            leaks=Context.parse(name).leaks,
+            accuracy=self.accuracy(f"{name} accuracy", rows),
+            strict_accuracy=self._mean(f"{name} strict", rows, [row.strict for row in rows]),
+            ties=stats.wilson(sum(row.credit == 0.5 for row in rows), len(rows)),
+            **self._missing(credits),
+            categories=categories,
+            by=by,
+            length=self._length(name, rows),
+            worst={key: worst for key, groups in [("category", categories), *by.items()] if (worst := _worst(groups))},
+            **further,
         )
-        if own is not None:
-            for effect, control in (("gain", "none"), ("specificity", "other"), ("reversal", "opposite")):
-                if control in credits:
-                    found[effect] = self._difference(effect, credits[own], credits[control])
-        if own is not None and "none" in credits and "oracle" in credits:
-            found["headroom_closed"] = self._headroom(credits[own], credits["none"], credits["oracle"])
-        return found
+
+    def baseline(self, name: str, credits: Credits) -> BaselineResult:
+        """What is told of a baseline: accuracy, whole and by group."""
+        rows = credits.rows
+        further = self._users(name, rows) | self._mirror(name, rows) if rows else {}
+        return BaselineResult(
+            accuracy=self.accuracy(f"{name} accuracy", rows),
+            categories=self._groups(name, rows, lambda row: row.row.category),
+            by={tag: self._groups(name, rows, partial(_tag, tag)) for tag in self._by},
+            **further,
+        )
+
+    def accuracy(self, name: str, rows: Sequence[Credit]) -> Estimate:
+        """Mean credit of some pairs; the name seeds the resampling behind its interval."""
+        return self._mean(name, rows, [row.credit for row in rows])
+
+    def groups(self, rows: Mapping[str, Credits]) -> dict[str, str]:
+        """Letters for the lines of a table: two lines that share one cannot be told apart on these pairs."""
+        places = rank_credits({name: {row.row.id: row for row in found.rows} for name, found in rows.items()})
+        return {place.name: "".join(place.letters) for place in places} if len(places) > 1 else {}
+
+    def effects(self, credits: Mapping[str, Credits]) -> Effects:
+        """What showing the user changes, as far as the contexts allow."""
+        own = own_context(credits)
+        if own is None:
+            return Effects()
+        found: Json = {
+            effect.key: self._difference(effect.key, credits[own], credits[effect.control])
+            for effect in DIFFERENCES
+            if effect.control in credits
+        }
+        if "none" in credits and HEADROOM.control in credits:
+            found[HEADROOM.key] = self._headroom(credits[own], credits["none"], credits[HEADROOM.control])
+        return Effects(**found)
 
     def _rng(self, name: str) -> np.random.Generator:
         return np.random.default_rng([self._seed, zlib.crc32(name.encode())])
 
-    def _mean(self, name: str, rows: Sequence[Credit], values: Sequence[float]) -> Json:
+    def _mean(self, name: str, rows: Sequence[Credit], values: Sequence[float]) -> Estimate:
         if not rows:
-            return Estimate.undefined().to_json()
+            return Estimate.undefined()
         clusters = clusters_of(rows)
         if set(values) in ({0.0}, {1.0}):  # nothing varies, but what so few units show is not certain
-            share = stats.wilson(values[0] * clusters.units, clusters.units)
-            return {**share.to_json(), "n": len(rows)}
-        return stats.mean_interval(
-            values, clusters, self._rng(name), resamples=self._resamples, bounds=(0.0, 1.0)
-        ).to_json()
+            return replace(stats.wilson(values[0] * clusters.units, clusters.units), n=len(rows))
+        return stats.mean_interval(values, clusters, self._rng(name), resamples=self._resamples, bounds=(0.0, 1.0))
 
     def _missing(self, credits: Credits) -> Json:
         pairs = len(credits.rows) + credits.missing
-        bounds = stats.accuracy_bounds(len(credits.rows), sum(row.credit for row in credits.rows), credits.missing)
+        earned = sum(row.credit for row in credits.rows)
         return {
             "pairs": pairs,
-            "without_verdict": stats.wilson(credits.missing, pairs).to_json(),
+            "without_verdict": stats.wilson(credits.missing, pairs),
             "invalid_records": len(credits.invalid),
             "failed_records": len(credits.failed),
             "reasons": _reasons([*credits.invalid, *credits.failed]),
-            "bounds": None if bounds is None else {"low": bounds.low, "high": bounds.high},
+            "bounds": stats.accuracy_bounds(len(credits.rows), earned, credits.missing),
         }
 
-    def _groups(self, name: str, rows: Sequence[Credit], label: Callable[[Credit], str]) -> Json:
+    def _groups(self, name: str, rows: Sequence[Credit], label: Callable[[Credit], str]) -> dict[str, Estimate]:
         groups: dict[str, list[Credit]] = defaultdict(list)
         for row in rows:
             groups[label(row)].append(row)
-        return {
-            key or "(none)": self._mean(f"{name} {key}", groups[key], [row.credit for row in groups[key]])
-            for key in sorted(groups)
-        }
+        return {key or "(none)": self.accuracy(f"{name} {key}", groups[key]) for key in sorted(groups)}
 
     def _users(self, name: str, rows: Sequence[Credit]) -> Json:
         users = [row.row.user for row in rows]
-        coverage = stats.user_coverage(
-            [row.credit for row in rows], users, self._rng(f"{name} users"), resamples=self._resamples
-        )
-        summary = {
-            key: getattr(coverage, key).to_json() for key in ("covered", "above_half", "mean_of_users", "worst_decile")
-        }
-        each = {str(user): asdict(score) for user, score in coverage.users.items()}
-        return {"coverage": {**summary, "not_testable": coverage.not_testable, "users": each}}
+        rng = self._rng(f"{name} users")
+        return {"coverage": stats.user_coverage([row.credit for row in rows], users, rng, resamples=self._resamples)}
 
     def _mirror(self, name: str, rows: Sequence[Credit]) -> Json:
         halves = [row for row in rows if "mirror" in row.row.tags]
@@ -170,14 +157,14 @@ class Measure:
             Clusters.of([couple_of[row.row.tags["mirror"]] for row in halves], [row.row.item for row in halves]),
             self._rng(f"{name} mirror"),
             resamples=self._resamples,
-        ).to_json()
+        )
         coupled = [row for row in rows if "couple" in row.row.tags]
         if coupled:
             result["couple_coverage"] = stats.couple_coverage(
                 [row.credit for row in coupled],
                 [row.row.user for row in coupled],
                 [row.row.tags["couple"] for row in coupled],
-            ).to_json()
+            )
         return result
 
     def _calibration(self, name: str, rows: Sequence[Credit]) -> Json:
@@ -186,29 +173,26 @@ class Measure:
             return {}
         margins = np.array([row.margin for row in rows], dtype=float)
         probability = 0.5 * (1 + np.tanh(margins / 2))  # Bradley–Terry: σ(r_chosen − r_rejected)
-        measured = stats.calibration(
-            probability, clusters_of(rows), self._rng(f"{name} calibration"), resamples=self._resamples
-        )
-        bins = [bin._asdict() for bin in measured.bins]
-        return {"calibration": {"ece": measured.ece.to_json(), "brier": measured.brier.to_json(), "bins": bins}}
+        rng = self._rng(f"{name} calibration")
+        return {"calibration": stats.calibration(probability, clusters_of(rows), rng, resamples=self._resamples)}
 
     def _position(self, name: str, rows: Sequence[Credit]) -> Json:
         verdicts = [{record.order: record.verdict for record in row.records if record.repeat == 0} for row in rows]
         if not all("chosen-second" in verdict for verdict in verdicts):
             return {}
-        bias = stats.position_bias(
+        found = stats.position_bias(
             [verdict["chosen-first"] for verdict in verdicts],
             [verdict["chosen-second"] for verdict in verdicts],
             clusters_of(rows),
             self._rng(f"{name} position"),
             resamples=self._resamples,
         )
-        return {"position": {key: getattr(bias, key).to_json() for key in ("flip_rate", "first_preferred")}}
+        return {"position": found}
 
-    def _length(self, name: str, rows: Sequence[Credit]) -> Json | None:
+    def _length(self, name: str, rows: Sequence[Credit]) -> LengthBias | None:
         if not rows:
             return None
-        bias = stats.length_bias(
+        return stats.length_bias(
             [row.credit for row in rows],
             [row.row.chosen_words for row in rows],
             [row.row.rejected_words for row in rows],
@@ -216,28 +200,23 @@ class Measure:
             self._rng(f"{name} length"),
             resamples=self._resamples,
         )
-        return {key: getattr(bias, key).to_json() for key in ("longer_wins", "correlation")}
 
-    def _relation(self, name: str, rows: Sequence[Credit]) -> Json:
+    def _relation(self, name: str, rows: Sequence[Credit]) -> dict[str, Estimate]:
         """Accuracy by whether the user who was shown agrees with, opposes or is silent on what decides the pair."""
         groups: dict[str, list[Credit]] = defaultdict(list)
         for row in rows:
             shown = row.records[0].shown_user
             if shown is not None and shown != row.row.user and decides(row.row.tags):
                 groups[relation(decides(row.row.tags), self._stances.get(shown, {}))].append(row)
-        return {
-            key: self._mean(f"{name} shown {key}", group, [row.credit for row in group])
-            for key, group in sorted(groups.items())
-        }
+        return {key: self.accuracy(f"{name} shown {key}", group) for key, group in sorted(groups.items())}
 
-    def _difference(self, name: str, one: Credits, two: Credits) -> Json:
+    def _difference(self, name: str, one: Credits, two: Credits) -> Estimate:
         rows, a, b = _common(one, two)
         if not rows:
-            return Estimate.undefined().to_json()
-        rng = self._rng(name)
-        return stats.difference_interval(a, b, clusters_of(rows), rng, resamples=self._resamples).to_json()
+            return Estimate.undefined()
+        return stats.difference_interval(a, b, clusters_of(rows), self._rng(name), resamples=self._resamples)
 
-    def _headroom(self, own: Credits, none: Credits, oracle: Credits) -> Json | None:
+    def _headroom(self, own: Credits, none: Credits, oracle: Credits) -> Headroom | None:
         rows, a, b = _common(own, none)
         top = {row.row.id: row.credit for row in oracle.rows}
         kept = [i for i, row in enumerate(rows) if row.row.id in top]
@@ -249,12 +228,28 @@ class Measure:
         ratio = stats.ratio_interval(
             gained, possible, clusters_of(chosen), self._rng("headroom"), resamples=self._resamples
         )
-        return None if ratio is None else {**ratio.to_json(), "leaks": True}
+        return None if ratio is None else Headroom(ratio.value, ratio.low, ratio.high, ratio.n)
 
 
 def clusters_of(rows: Sequence[Credit]) -> Clusters:
     """What varies together: users (or couples of users) and questions."""
     return Clusters.of([row.row.unit for row in rows], [row.row.item for row in rows])
+
+
+def rank_credits(judged: Mapping[str, Mapping[Key, Credit]]) -> tuple[Standing, ...]:
+    """Rank models by their credits, in groups that the data can tell apart.
+
+    Every two are compared on the pairs that both judged.
+
+    Args:
+        judged: Per model, its credits by pair.
+    """
+    rows = {pair: credit for found in judged.values() for pair, credit in found.items()}
+    pairs = sorted(rows)
+    credits = {
+        name: [found[pair].credit if pair in found else None for pair in pairs] for name, found in judged.items()
+    }
+    return stats.significance_groups(credits, clusters_of([rows[pair] for pair in pairs]))
 
 
 def relation(wanted: Mapping[str, str], held: Mapping[str, str]) -> str:
@@ -285,12 +280,12 @@ def _users_by_mirror(rows: Sequence[Credit]) -> dict[str, str]:
     return {mirror: "\x00".join(sorted(pair)) for mirror, pair in users.items()}
 
 
-def _worst(groups: Json) -> Json | None:
-    scored = {key: group for key, group in groups.items() if group["value"] is not None}
+def _worst(groups: Mapping[str, Estimate]) -> WorstGroup | None:
+    scored = {key: group.value for key, group in groups.items() if group.value is not None}
     if len(scored) < 2:
         return None
-    key = min(scored, key=lambda name: scored[name]["value"])
-    return {"group": key, **scored[key]}
+    key = min(scored, key=lambda name: scored[name])
+    return WorstGroup(group=key, **groups[key].to_json())
 
 
 def _tag(tag: str, row: Credit) -> str:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from prbench.run.execute import recompute
-from prbench.run.store import RunFolder
+from prbench.results.folder import RunFolder
+from prbench.results.reader import recompute
 
 _TOLERANCE = 1e-9
 """Sums may differ in the last bits where the records are read in another order."""
@@ -35,8 +35,11 @@ def verify(path: Path | str) -> Verification:
     """Recompute a run's result and list every value that differs."""
     folder = RunFolder.existing(path)
     stored = folder.read_json("result.json")
-    stored["result"].pop("timing", None)
-    values = [*_values("", stored, recompute(folder)), _table(folder)]
+    computed = recompute(folder).to_json()
+    for found in (stored, computed):  # measured, and who computed it: neither follows from the records
+        found["result"].pop("timing", None)
+        found["result"].pop("prbench", None)
+    values = [*_values("", stored, computed), _table(folder)]
     return Verification(len(values), tuple(value for value in values if not _equal(value.stored, value.computed)))
 
 

@@ -2,35 +2,15 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from prbench import stats
-from prbench.config import RunConfig
 from prbench.errors import RunError, did_you_mean
-from prbench.run.credits import Credit, PairRow, credits_by_context
-from prbench.run.execute import read_settings
-from prbench.run.measure import clusters_of
-from prbench.run.result import RunFacts
-from prbench.run.store import RunFolder, whole_lines
+from prbench.results.measure import clusters_of, rank_credits
+from prbench.results.reader import Loaded
 from prbench.stats import Comparison, Estimate, Standing
-
-Json = dict[str, Any]
-Content = tuple[str, str, str, str]
-
-
-class Loaded(NamedTuple):
-    """A run as far as comparing needs it."""
-
-    name: str
-    path: Path
-    config: RunConfig
-    facts: RunFacts
-    credits: dict[str, dict[Content, Credit]]
-    """By context and what makes a pair the same pair: two suites may use the same ids."""
-    result: Json
 
 
 class Versus(NamedTuple):
@@ -49,18 +29,6 @@ class Versus(NamedTuple):
     only_one: int
     """Pairs that only the first run judged; left out."""
     only_two: int
-
-
-def load_run(path: Path | str) -> Loaded:
-    """Read a finished run."""
-    folder = RunFolder.existing(path)
-    result = folder.read_json("result.json")["result"]
-    facts = RunFacts.model_validate(folder.read_json("run.json"))
-    config = read_settings(folder)
-    rows = [PairRow.model_validate_json(line) for _, line in whole_lines(folder.path / "pairs.jsonl")]
-    credits = credits_by_context(rows, folder.records().values(), facts.contexts, facts.expected)
-    by_pair = {name: {row.row.content: row for row in found.rows} for name, found in credits.items()}
-    return Loaded(str(path), folder.path, config, facts, by_pair, result)
 
 
 def versus(one: Loaded, two: Loaded, context: str | None = None, *, context_two: str | None = None) -> Versus:
@@ -101,15 +69,16 @@ def versus(one: Loaded, two: Loaded, context: str | None = None, *, context_two:
 
 
 def standings(runs: Sequence[Loaded], context: str) -> tuple[Standing, ...]:
-    """Rank runs on the pairs that all of them judged, in groups that the data can tell apart."""
+    """Rank runs in groups that the data can tell apart; every two are compared on the pairs that both judged."""
     for run in runs:
         _check_context(run, context)
-    common = sorted(set.intersection(*(set(run.credits[context]) for run in runs)))
-    if not common:
-        raise RunError("the runs have no pair in common", hint="compare runs of the same suite and split")
-    rows = [runs[0].credits[context][pair] for pair in common]
-    credits = {run.name: [run.credits[context][pair].credit for pair in common] for run in runs}
-    return stats.significance_groups(credits, clusters_of(rows))
+    judged = {run.name: run.credits[context] for run in runs}
+    for name, found in judged.items():
+        if not any(found.keys() & other.keys() for other_name, other in judged.items() if other_name != name):
+            raise RunError(
+                f"run {name!r} has no pair in common with the others", hint="compare runs of the same suite and split"
+            )
+    return rank_credits(judged)
 
 
 class Moment(NamedTuple):
@@ -135,14 +104,10 @@ def history(runs: Sequence[Loaded], context: str | None = None, *, level: float 
         change = changes[index - 1] if index else None
         p = adjusted[index - 1] if index else None
         dropped = change is not None and (change.comparison.difference.value or 0.0) < 0
-        accuracy = Estimate(**run.result["contexts"][context]["accuracy"])
-        moments.append(Moment(run, made_at(run), accuracy, change, p, dropped and p is not None and p < level))
+        accuracy = run.result.contexts[context].accuracy
+        regressed = dropped and p is not None and p < level
+        moments.append(Moment(run, run.result.finished, accuracy, change, p, regressed))
     return moments
-
-
-def made_at(run: Loaded) -> str:
-    """When a run was finished (UTC), from its own timing record."""
-    return str(run.result.get("timing", {}).get("finished", ""))
 
 
 def _shared_context(*runs: Loaded) -> str:

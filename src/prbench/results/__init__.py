@@ -1,0 +1,84 @@
+"""Results: what a run found, typed; computed from its records, read from its folder, compared and verified."""
+
+from prbench.results.compare import Moment, Versus, history, standings, versus
+from prbench.results.compute import BaselineScore, RunFacts, compute_result, distinct_calls
+from prbench.results.credits import Credit, Credits, PairRow, credits_by_context
+from prbench.results.effects import DIFFERENCES, EFFECTS, GAIN, HEADROOM, REVERSAL, SPECIFICITY, Effect, own_context
+from prbench.results.folder import RunFolder
+from prbench.results.measure import Measure, clusters_of, rank_credits
+from prbench.results.reader import (
+    QUALITY,
+    Loaded,
+    load_run,
+    read_baselines,
+    read_facts,
+    read_plans,
+    read_quality,
+    read_result,
+    read_rows,
+    read_settings,
+    recompute,
+)
+from prbench.results.result import (
+    BaselineResult,
+    ContextResult,
+    Effects,
+    Headroom,
+    PlansResult,
+    Result,
+    Timing,
+    Usage,
+    WorstGroup,
+)
+from prbench.results.verify import Mismatch, Verification, verify
+
+__all__ = [
+    "DIFFERENCES",
+    "EFFECTS",
+    "GAIN",
+    "HEADROOM",
+    "QUALITY",
+    "REVERSAL",
+    "SPECIFICITY",
+    "BaselineResult",
+    "BaselineScore",
+    "ContextResult",
+    "Credit",
+    "Credits",
+    "Effect",
+    "Effects",
+    "Headroom",
+    "Loaded",
+    "Measure",
+    "Mismatch",
+    "Moment",
+    "PairRow",
+    "PlansResult",
+    "Result",
+    "RunFacts",
+    "RunFolder",
+    "Timing",
+    "Usage",
+    "Verification",
+    "Versus",
+    "WorstGroup",
+    "clusters_of",
+    "compute_result",
+    "credits_by_context",
+    "distinct_calls",
+    "history",
+    "load_run",
+    "own_context",
+    "rank_credits",
+    "read_baselines",
+    "read_facts",
+    "read_plans",
+    "read_quality",
+    "read_result",
+    "read_rows",
+    "read_settings",
+    "recompute",
+    "standings",
+    "verify",
+    "versus",
+]

@@ -1,0 +1,100 @@
+"""Reading a run's folder: its settings, facts, pairs, plans and result, and the result computed again."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import ValidationError
+
+from prbench.config import RunConfig
+from prbench.errors import RunError
+from prbench.plan import HeldPlans, Plan
+from prbench.results.compute import BaselineScore, RunFacts, compute_result
+from prbench.results.credits import Credit, PairRow, credits_by_context
+from prbench.results.folder import RunFolder, whole_lines
+from prbench.results.result import Result
+from prbench.types import Record
+
+QUALITY = "plan_quality.json"
+"""What a run's plans were found to match."""
+
+Content = tuple[str, str, str, str]
+
+
+class Loaded(NamedTuple):
+    """A finished run, as far as comparing needs it."""
+
+    name: str
+    path: Path
+    config: RunConfig
+    facts: RunFacts
+    credits: dict[str, dict[Content, Credit]]
+    """By context and what makes a pair the same pair: two suites may use the same ids."""
+    result: Result
+
+
+def load_run(path: Path | str) -> Loaded:
+    """Read a finished run."""
+    folder = RunFolder.existing(path)
+    result, facts = read_result(folder), read_facts(folder)
+    credits = credits_by_context(read_rows(folder), folder.records().values(), facts.contexts, facts.expected)
+    by_pair = {name: {row.row.content: row for row in found.rows} for name, found in credits.items()}
+    return Loaded(str(path), folder.path, read_settings(folder), facts, by_pair, result)
+
+
+def read_settings(folder: RunFolder) -> RunConfig:
+    """The configuration of a run."""
+    return RunConfig.model_validate({key: value for key, value in folder.read_config().items() if key != "digest"})
+
+
+def read_facts(folder: RunFolder) -> RunFacts:
+    """What a result needs besides rows and records."""
+    return RunFacts.model_validate(folder.read_json("run.json"))
+
+
+def read_rows(folder: RunFolder) -> list[PairRow]:
+    """The pairs of a run, without their texts."""
+    return [PairRow.model_validate_json(line) for _, line in whole_lines(folder.path / "pairs.jsonl")]
+
+
+def read_baselines(folder: RunFolder) -> list[BaselineScore]:
+    """What the content-blind baselines scored."""
+    return [BaselineScore.model_validate_json(line) for _, line in whole_lines(folder.path / "baselines.jsonl")]
+
+
+def read_plans(folder: RunFolder) -> dict[str, Plan]:
+    """The plans of a run, by key."""
+    plans = (Plan.model_validate_json(line) for _, line in whole_lines(folder.path / "plans.jsonl"))
+    return {plan.key: plan for plan in plans}
+
+
+def read_quality(folder: RunFolder) -> HeldPlans | None:
+    """What plans were found to match; None where that was not measured."""
+    if not (folder.path / QUALITY).is_file():
+        return None
+    return HeldPlans.model_validate(folder.read_json(QUALITY))
+
+
+def read_result(folder: RunFolder) -> Result:
+    """The result of a finished run."""
+    data = folder.read_json("result.json")
+    try:
+        return Result.from_json(data)
+    except (ValidationError, LookupError, TypeError) as error:
+        raise RunError(
+            f"{folder.path / 'result.json'} is not a result that this version reads: " + str(error).splitlines()[0],
+            hint="the command that made the run computes it anew from its records, without a call",
+        ) from error
+
+
+def recompute(folder: RunFolder, records: Iterable[Record] | None = None) -> Result:
+    """All aggregates of a run from the files in its folder."""
+    return compute_result(
+        read_settings(folder),
+        read_facts(folder),
+        read_rows(folder),
+        folder.records().values() if records is None else records,
+        read_baselines(folder),
+        read_plans(folder).values(),
+        read_quality(folder),
+    )

@@ -1,0 +1,188 @@
+"""The result of a run: every aggregate, typed, and written as `result.json`.
+
+    found.contexts["profile"].accuracy.value
+
+A number with an interval is an `Estimate` (value, low, high, n). What a run cannot have, such as the calibration of a
+model whose scores are no probabilities, is None in Python and left out of the file.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from pydantic import field_serializer
+
+from prbench.data import DatasetRecord
+from prbench.models import ModelCard
+from prbench.plan import PlanQuality
+from prbench.results.effects import Effect
+from prbench.stats import AccuracyBounds, Calibration, Coverage, Estimate, LengthBias, PositionBias
+from prbench.types import Context, Frozen
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Headroom(Estimate):
+    """The share of the headroom that is closed; it leans on a context that leaks, and says so."""
+
+    leaks: bool = True
+
+
+class WorstGroup(Frozen):
+    """The group with the lowest accuracy."""
+
+    group: str
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+
+
+class ContextResult(Frozen):
+    """What a model did in one context."""
+
+    leaks: bool
+    """Whether the context shows the scoring standard itself."""
+    accuracy: Estimate
+    """Mean credit; ties count ½."""
+    strict_accuracy: Estimate
+    """Share of pairs with every verdict right, in every order and repeat."""
+    ties: Estimate
+    pairs: int
+    without_verdict: Estimate
+    invalid_records: int
+    failed_records: int
+    reasons: Mapping[str, int]
+    """Why records have no verdict, most frequent first."""
+    bounds: AccuracyBounds | None
+    """Accuracy if every missing verdict were wrong, and if every one were right."""
+    categories: Mapping[str, Estimate]
+    by: Mapping[str, Mapping[str, Estimate]]
+    """By tag and its value."""
+    length: LengthBias | None
+    worst: Mapping[str, WorstGroup]
+    coverage: Coverage | None = None
+    mirror_consistency: Estimate | None = None
+    couple_coverage: Estimate | None = None
+    calibration: Calibration | None = None
+    position: PositionBias | None = None
+    shown_user: Mapping[str, Estimate] | None = None
+    """Accuracy by how the user who was shown stands to what decides the pair."""
+
+
+class BaselineResult(Frozen):
+    """What a content-blind baseline did under `none`."""
+
+    accuracy: Estimate
+    categories: Mapping[str, Estimate]
+    by: Mapping[str, Mapping[str, Estimate]]
+    coverage: Coverage | None = None
+    mirror_consistency: Estimate | None = None
+    couple_coverage: Estimate | None = None
+
+
+class Effects(Frozen):
+    """What showing the user changes; `results.effects` defines each."""
+
+    gain: Estimate | None = None
+    specificity: Estimate | None = None
+    reversal: Estimate | None = None
+    headroom_closed: Headroom | None = None
+
+    def of(self, effect: Effect) -> Estimate | None:
+        """The estimate of an effect; None where the run has not the contexts for it."""
+        found: Estimate | None = getattr(self, effect.key)
+        return found
+
+
+class Usage(Frozen):
+    """What all answers took, each distinct call and plan once."""
+
+    records: int
+    distinct_calls: int
+    calls_without_sharing: int
+    plans: int
+    tokens_in: int
+    tokens_out: int
+    cost_usd: int | float
+    posts_dropped: Estimate
+
+
+class PlansResult(Frozen):
+    """The plans of a run."""
+
+    plans: int
+    statuses: Mapping[str, int]
+    quality: PlanQuality | None
+    """None where it was not measured."""
+
+
+class Timing(Frozen):
+    """What was measured while the run was made; it cannot be computed again."""
+
+    finished: str
+    """When (UTC)."""
+    elapsed_s: int | float
+    calls_asked: int
+    spent_usd: int | float
+    tokens_per_s: int | float | None = None
+    note: str | None = None
+    tokens_naive: int | None = None
+    tokens_computed: int | None = None
+    passes_s: int | float | None = None
+    computed_tokens_per_s: int | float | None = None
+    flops: int | float | None = None
+    flops_per_s: int | float | None = None
+    peak_flops_per_s: int | float | None = None
+    peak_share: int | float | None = None
+    latency_ms_p50: Estimate | None = None
+    latency_ms_p95: Estimate | None = None
+
+
+class Result(Frozen):
+    """All aggregates of a run: one model in each of its contexts, and the content-blind baselines on the same pairs."""
+
+    prbench: str
+    """The version that computed it."""
+    model: ModelCard
+    suite: DatasetRecord
+    split: str | None
+    contexts: Mapping[str, ContextResult]
+    unsupported: tuple[str, ...]
+    """Contexts that were asked for and that the model does not read."""
+    effects: Effects
+    usage: Usage
+    plans: PlansResult | None = None
+    groups: Mapping[str, str]
+    """Letters of contexts and baselines: two that share one cannot be told apart on these pairs."""
+    warnings: tuple[str, ...]
+    timing: Timing | None = None
+    baselines: Mapping[str, BaselineResult]
+
+    @property
+    def headline(self) -> str | None:
+        """The context a model is judged by: the user's own profile where shown, else the first that does not leak."""
+        if "profile" in self.contexts:
+            return "profile"
+        return next((name for name in self.contexts if not Context.parse(name).leaks), None)
+
+    @property
+    def finished(self) -> str:
+        """When the run was finished (UTC); empty where that was not recorded."""
+        return "" if self.timing is None else self.timing.finished
+
+    def to_json(self) -> Json:
+        """As in `result.json`: the model under `result`, the baselines under `baselines`."""
+        data = self.model_dump(mode="json", exclude_unset=True)
+        baselines = data.pop("baselines")
+        return {"result": data, "baselines": baselines}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `to_json` gives."""
+        return cls.model_validate({**data["result"], "baselines": data["baselines"]})
+
+    @field_serializer("model", "suite")
+    def _whole(self, record: ModelCard | DatasetRecord) -> Json:
+        return record.model_dump(mode="json")  # with the fields that have their default

@@ -1,0 +1,53 @@
+"""Results are byte for byte what they were: runs kept as golden files, made before results were typed."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from golden_runs import RUNS
+from prbench.results import Result, RunFolder, read_result, recompute, verify
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def text_of(result: Result) -> str:
+    """A result as it is written, whatever version computed it."""
+    data = result.to_json()
+    data["result"]["prbench"] = "VERSION"
+    return json.dumps(data, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+
+
+def stored(folder: Path) -> str:
+    """`result.json` as it lies there."""
+    text = (folder / "result.json").read_text(encoding="utf-8")
+    return text.replace(f'"prbench": "{json.loads(text)["result"]["prbench"]}"', '"prbench": "VERSION"')
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_result_computed_again_has_the_same_bytes(name):
+    folder = RunFolder(GOLDEN / name)
+    timing = read_result(folder).timing
+    assert text_of(recompute(folder).model_copy(update={"timing": timing})) == stored(folder.path)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_result_that_is_read_and_written_has_the_same_bytes(name):
+    assert text_of(read_result(RunFolder(GOLDEN / name))) == stored(GOLDEN / name)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_an_old_run_verifies(name):
+    found = verify(GOLDEN / name)
+    assert not found.mismatches
+    assert found.numbers > 50
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_same_run_made_today_has_the_same_result(name, tmp_path):
+    RUNS[name](RunFolder(tmp_path / name))
+    made, golden = (json.loads(stored(folder / name)) for folder in (tmp_path, GOLDEN))
+    assert made["result"].pop("timing").keys() == golden["result"].pop("timing").keys()
+    assert json.dumps(made) == json.dumps(golden)
+    for file in ("config.toml", "run.json", "dataset.json", "pairs.jsonl", "baselines.jsonl"):
+        assert (tmp_path / name / file).read_bytes() == (GOLDEN / name / file).read_bytes(), file
