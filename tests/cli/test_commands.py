@@ -62,7 +62,7 @@ def test_help_imports_nothing_heavy():
 
 
 def test_a_run_prints_baselines_first_then_the_model(folder):
-    out = run(folder, "--model", "py:mine:score", "-o", "r", "--by", "axis").stdout
+    out = run(folder, "--model", "py:mine:score", "-o", "r", "--by", "axis", "--full").stdout.partition("\n\n")[2]
     names = ["random", "longer", "shorter", "overlap", "py:mine:score"]
     assert [out.index(name) for name in names] == sorted(out.index(name) for name in names)
     assert "100.0 [43.9, 100.0]" in out  # three couples

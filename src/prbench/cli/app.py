@@ -129,6 +129,8 @@ def run(
     fresh: Annotated[bool, typer.Option("--fresh", help="Ask everything anew; old records are kept aside.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     format: FormatOption = Format.table,
+    full: Annotated[bool, typer.Option("--full", help="Print all tables, not only what the verdict rests on.")] = False,
+    page: Annotated[bool, typer.Option("--report", help="Also make report.html in the run's folder.")] = False,
 ) -> None:
     """Evaluate one model on a suite, with and without the user's profile."""
     from prbench.cli import commands
@@ -183,7 +185,21 @@ def run(
         engine=engine.value,
         quiet=quiet,
         format=format.value,
+        full=full,
+        page=page,
     )
+
+
+@app.command()
+def explain(
+    name: Annotated[
+        str | None, typer.Argument(help="A column, metric, effect, or `verdict`; without it, all names.")
+    ] = None,
+) -> None:
+    """Say what a number in the tables means."""
+    from prbench.cli import commands
+
+    commands.explain(name)
 
 
 @app.command()

@@ -1,7 +1,9 @@
 """What the commands do: read options, call the rooms below, print."""
 
 import json
+import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -11,9 +13,9 @@ import typer
 
 from prbench import report
 from prbench.config import Price, RunConfig
-from prbench.errors import ConfigError
+from prbench.errors import ConfigError, did_you_mean
 from prbench.report import Format, Table
-from prbench.results import Loaded, Moment, RunFolder, load_run, standings, versus
+from prbench.results import Loaded, Moment, RunFolder, definitions, load_run, standings, verdict, versus
 from prbench.results import history as run_history
 from prbench.results import verify as run_verify
 from prbench.run import (
@@ -46,8 +48,10 @@ def run(
     engine: str,
     quiet: bool,
     format: str,
+    full: bool = False,
+    page: bool = False,
 ) -> None:
-    """Evaluate, print, and say where the run is."""
+    """Evaluate, print the verdict and what it rests on, and say where the run is."""
     staff = Staff.of(engine, workers)
     session = Session(RunConfig.of(**settings))
     if not quiet:
@@ -79,13 +83,23 @@ def run(
         except KeyboardInterrupt:
             _say(f"\nstopped; the same command continues {folder.path}")
             raise typer.Exit(EXIT_INTERRUPTED) from None
-    _print(report.run_tables(found), format, found.to_json())
+    brief = format in ("table", "md") and not full
+    if format in ("table", "md"):
+        typer.echo(_folded(verdict(found).sentence) + "\n")
+    _print(report.brief_tables(found) if brief else report.run_tables(found), format, found.to_json())
     if found.timing and found.timing.note:
         _say(f"note: {found.timing.note}")
     if not session.model.card.reusable and not fresh and found.timing and found.timing.calls_asked == 0:
         _say("note: all records were there already; this model's code cannot be pinned, --fresh asks it anew")
     if not quiet:
-        _say(f"\nrun: {found.folder}    (the same command continues it; `prbench verify {found.folder}` recomputes it)")
+        more = "" if full else "; --full prints all tables"
+        _say(f"\nrun: {found.folder}    (the same command continues it{more})")
+    if page and found.folder is not None:
+        from prbench.report.page import report_page
+
+        target = found.folder / "report.html"
+        target.write_text(report_page([found.folder]), encoding="utf-8")
+        typer.echo(f"report: {target}")
     _gate(found, fail_under)
 
 
@@ -94,6 +108,9 @@ def compare(runs: Sequence[Path], context: str | None, flips: int, format: str) 
     if len(runs) < 2:
         raise ConfigError("compare needs at least two runs", hint="prbench compare RUN_A RUN_B")
     loaded = [load_run(path) for path in runs]
+    if format in ("table", "md"):
+        for run in loaded:
+            typer.echo(_folded(verdict(run.result).sentence) + "\n")
     if len(loaded) > 2:
         first = versus(loaded[0], loaded[1], context)
         places = standings(loaded, first.context)
@@ -199,6 +216,27 @@ def read_price(text: str | None) -> Price | None:
         return Price(per_million_in=price_in, per_million_out=price_out)
     except ValueError as error:
         raise ConfigError(f"--price {text!r} should be IN,OUT", hint="for example --price 0.15,0.60") from error
+
+
+def _folded(text: str) -> str:
+    """A sentence in lines that fit the terminal."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 120
+    return "\n".join(textwrap.wrap(text, max(40, min(width, 120)), break_long_words=False, break_on_hyphens=False))
+
+
+def explain(name: str | None) -> None:
+    """Print what a column, metric, effect or grade means."""
+    found = definitions()
+    if name is None:
+        typer.echo("prbench explain NAME; NAME is one of:\n" + _folded(", ".join(sorted(found))))
+        return
+    key = " ".join(name.lower().replace("_", " ").replace("-", " ").split())
+    matches = {title: text for title, text in found.items() if key in (part.strip() for part in title.split(","))}
+    if not matches:
+        names = [part.strip() for title in found for part in title.split(",")]
+        raise ConfigError(f"there is no {name!r} to explain", hint=did_you_mean(key, names))
+    for title, text in matches.items():
+        typer.echo(f"{title}: {text}" if "\n" in text else _folded(f"{title}: {text}"))
 
 
 def read_body(texts: Sequence[str]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from prbench.report.plans import plan_table
 from prbench.report.table import FORMATS, Format, Table, render
 from prbench.report.tables import (
+    brief_tables,
     flips_table,
     forecast_table,
     history_table,
@@ -16,6 +17,7 @@ __all__ = [
     "FORMATS",
     "Format",
     "Table",
+    "brief_tables",
     "flips_table",
     "forecast_table",
     "history_table",

@@ -14,6 +14,8 @@ from prbench.report.numbers import Number
 Format = Literal["table", "md", "csv", "json", "latex"]
 FORMATS: tuple[Format, ...] = ("table", "md", "csv", "json", "latex")
 
+_LEAST_WORDS = 18
+"""Characters that a column of words keeps on a narrow terminal."""
 _LATEX = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
@@ -70,9 +72,11 @@ def _terminal(table: Table) -> str:
     from rich.table import Table as RichTable
     from rich.text import Text
 
+    table, dropped = _fitted(table)
     shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
     for number, column in enumerate(table.columns):
-        shown.add_column(column, justify="right" if number >= table.first_numeric else "left")
+        numeric = number >= table.first_numeric
+        shown.add_column(column, justify="right" if numeric else "left", no_wrap=numeric)
     for row in table.rows:
         shown.add_row(*map(Text, row))
     output = io.StringIO()
@@ -81,7 +85,37 @@ def _terminal(table: Table) -> str:
     console.print(shown)
     for note in table.notes:
         console.print(Text(note), soft_wrap=True)
+    if dropped:
+        console.print(
+            Text(f"no room for: {', '.join(dropped)}; a wider terminal or --format md shows them"), soft_wrap=True
+        )
     return "\n".join(line.rstrip() for line in output.getvalue().splitlines())
+
+
+def _fitted(table: Table) -> tuple[Table, list[str]]:
+    """A table that its terminal has room for: bars and then the last columns go, digits are never cut."""
+    dropped: list[str] = []
+    while len(table.columns) > table.first_numeric + 1 and _least_width(table) > _room():
+        bars = [number for number, column in enumerate(table.columns) if not column and number >= 1]
+        place = bars[-1] if bars else len(table.columns) - 1
+        if table.columns[place]:
+            dropped.insert(0, table.columns[place])
+        columns = [column for number, column in enumerate(table.columns) if number != place]
+        rows = [[cell for number, cell in enumerate(row) if number != place] for row in table.rows]
+        first = table.first_numeric - (place < table.first_numeric)
+        table = replace(table, columns=columns, rows=rows, first_numeric=first)
+    return table, dropped
+
+
+def _least_width(table: Table) -> int:
+    """What the numbers need, and a little for each column of words, which may fold."""
+    widths = [max(map(len, column)) for column in zip(table.columns, *table.rows, strict=True)]
+    words = [min(width, _LEAST_WORDS) for width in widths[: table.first_numeric]]
+    return sum(words) + sum(widths[table.first_numeric :]) + 3 * len(widths)
+
+
+def _room() -> int:
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
 
 
 def _width(table: Table) -> int:

@@ -1,6 +1,7 @@
 """The tables of a run, of a comparison and of a history: baselines first, every number with its interval."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from prbench.report.numbers import bar, count, interval, p_value, percent, points
@@ -33,6 +34,57 @@ def run_tables(result: Result) -> list[Table]:
     tables += run_plan_tables(result)
     tables += [table for table in (_categories(result), *_by(result)) if table.rows]
     return tables
+
+
+_SHOWN = {
+    "none": "nothing",
+    "profile": "the user's own posts",
+    "other": "another user's posts",
+    "opposite": "the opposite user's posts",
+    "plan": "what the user is likely to expect",
+    "profile+plan": "own posts, and what the user is likely to expect",
+    "oracle": "the true rubric (leaks)",
+}
+
+
+def brief_tables(result: Result) -> list[Table]:
+    """What a run comes to, in a few lines: accuracy by what was shown, the baselines, and what it took."""
+    rows = []
+    for name, context in result.contexts.items():
+        shown = _SHOWN.get(name) or f"the {name.partition('@')[2]} posts nearest to the question"
+        rows.append([shown, interval(context.accuracy), bar(context.accuracy.value), count(context.accuracy.n)])
+    rows += [[_SHOWN.get(name, name), "unsupported", "", ""] for name in result.unsupported]
+    counts = result.suite.counts
+    title = f"{result.suite.name} · {counts.pairs:,} pairs, {counts.users:,} users, {counts.questions:,} questions"
+    notes = [_baseline_line(result), *_cost(result), *_open_ends(result)]
+    notes += [f"warning: {warning}" for warning in result.warnings]
+    return [Table(title, ["shown", "accuracy [95 %]", "", "pairs"], rows, [note for note in notes if note])]
+
+
+def _baseline_line(result: Result) -> str:
+    """All baselines in one line; those that beat chance by name, since they say that the suite can be gamed."""
+    scored = {name: found.accuracy for name, found in result.baselines.items() if name != result.model.address}
+    if not scored:
+        return ""
+    better = {name: one for name, one in scored.items() if one.low is not None and one.low > 0.5}
+    if better:
+        return "beats chance without reading: " + ", ".join(f"{name} {interval(one)}" for name, one in better.items())
+    values = [one.value for one in scored.values() if one.value is not None]
+    if not values:
+        return ""
+    low, high = percent(min(values)), percent(max(values))
+    return f"baselines ({', '.join(scored)}): {low if low == high else f'{low} to {high}'}, none above chance"
+
+
+def _open_ends(result: Result) -> list[str]:
+    """Verdicts that are missing, with what they could change."""
+    said = []
+    for name, context in result.contexts.items():
+        if context.bounds and context.without_verdict.value:
+            low, high = percent(context.bounds.low), percent(context.bounds.high)
+            missing = percent(context.without_verdict.value)
+            said.append(f"{name}: {missing} % without a verdict; with all of them wrong or right, {low} to {high}")
+    return said
 
 
 def _ranking(result: Result) -> Table:
@@ -206,6 +258,7 @@ def _grouped(title: str, label: str, groups: Mapping[str, Mapping[str, Estimate]
     names = sorted({group for found in groups.values() for group in found})
     if names == ["(none)"]:
         return Table(title, [label], [])
+    groups = {context: {name: _told(one) for name, one in found.items()} for context, found in groups.items()}
     rows = [[name, *(interval(found.get(name)) for found in groups.values())] for name in names]
     notes = []
     for context, found in groups.items():
@@ -214,6 +267,16 @@ def _grouped(title: str, label: str, groups: Mapping[str, Mapping[str, Estimate]
             worst = min(scored, key=lambda name: scored[name])
             notes.append(f"worst under {context}: {worst} ({percent(scored[worst])})")
     return Table(title, [label, *groups], rows, notes)
+
+
+def _told(estimate: Estimate) -> Estimate:
+    """Without an interval that says nothing: on a handful of pairs it reaches from 0 to 100."""
+    low, high = estimate.low, estimate.high
+    return (
+        replace(estimate, low=None, high=None)
+        if low is not None and high is not None and high - low > 0.9
+        else estimate
+    )
 
 
 def versus_table(found: Versus) -> Table:

@@ -3,6 +3,7 @@
 from prbench.results.compare import Moment, Versus, history, standings, versus
 from prbench.results.compute import BaselineScore, RunFacts, compute_result, distinct_calls
 from prbench.results.credits import Credit, Credits, PairRow, credits_by_context
+from prbench.results.definitions import METRICS, definitions
 from prbench.results.effects import DIFFERENCES, EFFECTS, GAIN, HEADROOM, REVERSAL, SPECIFICITY, Effect, own_context
 from prbench.results.folder import RunFolder
 from prbench.results.measure import Measure, clusters_of, rank_credits
@@ -30,6 +31,7 @@ from prbench.results.result import (
     Usage,
     WorstGroup,
 )
+from prbench.results.verdict import RULE, Grade, Verdict, verdict
 from prbench.results.verify import Mismatch, Verification, verify
 
 __all__ = [
@@ -37,8 +39,10 @@ __all__ = [
     "EFFECTS",
     "GAIN",
     "HEADROOM",
+    "METRICS",
     "QUALITY",
     "REVERSAL",
+    "RULE",
     "SPECIFICITY",
     "BaselineResult",
     "BaselineScore",
@@ -47,6 +51,7 @@ __all__ = [
     "Credits",
     "Effect",
     "Effects",
+    "Grade",
     "Headroom",
     "Loaded",
     "Measure",
@@ -59,12 +64,14 @@ __all__ = [
     "RunFolder",
     "Timing",
     "Usage",
+    "Verdict",
     "Verification",
     "Versus",
     "WorstGroup",
     "clusters_of",
     "compute_result",
     "credits_by_context",
+    "definitions",
     "distinct_calls",
     "history",
     "load_run",
@@ -79,6 +86,7 @@ __all__ = [
     "read_settings",
     "recompute",
     "standings",
+    "verdict",
     "verify",
     "versus",
 ]

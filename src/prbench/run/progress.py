@@ -11,6 +11,9 @@ from prbench.types import Record
 
 PLAIN_SECONDS = 10.0
 
+_TELLING = 30
+"""Records after which the time left can be told: the first ones wait for the model to be loaded."""
+
 
 class Progress:
     """Counts records as they come: rate, time left, running accuracy and records without a verdict.
@@ -64,7 +67,7 @@ class Progress:
         elapsed = max(time.monotonic() - self._started, 1e-6)
         rate = self._done / elapsed
         parts = [f"{rate:.1f}/s"]
-        if rate > 0 and self._done < self._total:
+        if min(self._total, _TELLING) <= self._done < self._total:
             parts.append(f"{clock((self._total - self._done) / rate)} left")
         if self._judged:
             parts.append(f"accuracy so far {self._credit / self._judged:.1%}")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from prbench.report.numbers import interval, percent, points
 from prbench.report.page.evidence import Entry, Evidence
 from prbench.report.page.section import context_words
-from prbench.results import GAIN, SPECIFICITY
+from prbench.results import GAIN, SPECIFICITY, verdict
 from prbench.stats import Estimate
 
 
@@ -61,11 +61,7 @@ def _accuracy(entry: Entry) -> Estimate:
 
 
 def _sentences(best: Entry, judged: Sequence[Entry]) -> list[str]:
-    context = str(best.headline)
-    told = [
-        f"{best.label} prefers what this user wants in {interval(_accuracy(best))} % of pairs when it is shown "
-        f"{context_words(context)}."
-    ]
+    told = [verdict(best.result).sentence]
     specific = [found for entry in judged if (found := entry.result.effects.specificity) is not None]
     if specific:
         sure = [effect for effect in specific if effect.low is not None and effect.low > 0]

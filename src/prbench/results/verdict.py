@@ -1,0 +1,118 @@
+"""The verdict on a run in one sentence: does the model use the user, and is it this user?
+
+A grade follows from intervals by the rule below, and from nothing else, so that it agrees with the effects, the groups
+and the scorecard, which read the same intervals. Terminal, report, scorecard and leaderboard all open with it.
+"""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from prbench.results.effects import GAIN, REVERSAL, SPECIFICITY, own_context
+from prbench.results.result import Result
+from prbench.stats import Estimate
+
+KNOWS_FROM = 0.75
+"""Accuracy that the whole interval must reach: about that of the best reward model of the paper (75.94 %)."""
+NOTHING = 0.05
+"""An effect whose interval holds 0 and stays within this many points either way is taken for none."""
+
+
+class Grade(StrEnum):
+    """What a model makes of the user, from worst to best; the first two say that a run cannot tell."""
+
+    UNSHOWN = "was not shown the user"
+    OPEN = "cannot be told to use the user"
+    IGNORES = "ignores the user"
+    SWAYED = "is swayed by any user"
+    FOLLOWS = "follows this user"
+    KNOWS = "knows what this user wants"
+
+
+RULE = f"""\
+All by 95 % intervals; own, none, other, opposite: accuracy with the user's own posts, without posts, with another
+user's, and with those of the user who wants the opposite.
+  {Grade.KNOWS}: follows this user (below), and the interval of own begins at {KNOWS_FROM:.0%} or higher
+  {Grade.FOLLOWS}: own is above other, above none, and above opposite where the suite has one
+  {Grade.SWAYED}: own differs from none, other or opposite, but does not follow this user
+  {Grade.IGNORES}: own differs from none of them, and each interval stays within ±{100 * NOTHING:.0f} points
+  {Grade.OPEN}: none of these; more pairs would tell
+  {Grade.UNSHOWN}: the run lacks `profile` (or `retrieved@K`), `none` or `other`"""
+
+
+class Verdict(NamedTuple):
+    """A grade and the sentence that gives its numbers."""
+
+    grade: Grade
+    sentence: str
+
+
+def verdict(result: Result) -> Verdict:
+    """Grade a run.
+
+    Example:
+        >>> print(RULE.splitlines()[2].strip()[:45])
+        knows what this user wants: follows this user
+    """
+    grade = _grade(result)
+    return Verdict(grade, f"{result.model.address} {grade.value}{_numbers(result)}{_clause(result, grade)}.")
+
+
+def _grade(result: Result) -> Grade:
+    own = own_context(result.contexts)
+    if own is None or result.effects.gain is None or result.effects.specificity is None:
+        return Grade.UNSHOWN
+    effects = [found for effect in (GAIN, SPECIFICITY, REVERSAL) if (found := result.effects.of(effect)) is not None]
+    if all(map(_above, effects)):
+        low = result.contexts[own].accuracy.low
+        return Grade.KNOWS if low is not None and low >= KNOWS_FROM else Grade.FOLLOWS
+    if any(_above(one) or _below(one) for one in effects):
+        return Grade.SWAYED
+    return Grade.IGNORES if all(map(_nothing, effects)) else Grade.OPEN
+
+
+def _above(effect: Estimate) -> bool:
+    return effect.low is not None and effect.low > 0
+
+
+def _below(effect: Estimate) -> bool:
+    return effect.high is not None and effect.high < 0
+
+
+def _nothing(effect: Estimate) -> bool:
+    return effect.low is not None and effect.high is not None and effect.low >= -NOTHING and effect.high <= NOTHING
+
+
+def _numbers(result: Result) -> str:
+    own = own_context(result.contexts)
+    said = []
+    if own is not None:
+        found = result.contexts[own].accuracy
+        spread = "" if found.low is None or found.high is None else f" [{100 * found.low:.1f}, {100 * found.high:.1f}]"
+        said.append(f"{_percent(found)} %{spread} with the user's own posts")
+    for name, words in (
+        ("none", "without"),
+        ("other", "with another user's"),
+        ("opposite", "with the opposite user's"),
+    ):
+        if name in result.contexts:
+            said.append(f"{_percent(result.contexts[name].accuracy)} {words}")
+    return f": {', '.join(said)}" if said else ""
+
+
+def _percent(estimate: Estimate) -> str:
+    return "–" if estimate.value is None else f"{100 * estimate.value:.1f}"
+
+
+def _clause(result: Result, grade: Grade) -> str:
+    if grade is Grade.UNSHOWN:
+        return "; --context none,profile,other tells what it makes of the user"
+    if grade is Grade.OPEN:
+        return "; the intervals are too wide to tell more, so judge more pairs"
+    if grade is Grade.IGNORES:
+        return "; showing the user changes nothing that can be told from chance"
+    if grade is Grade.SWAYED:
+        specificity = result.effects.specificity
+        if specificity is not None and _below(specificity):
+            return "; another user's posts serve it better than the user's own"
+        return "; that it is this user cannot be told from chance"
+    return "; it is this user that counts, not any user"

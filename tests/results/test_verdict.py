@@ -1,0 +1,87 @@
+"""The verdict's rule on constructed runs of every grade, and the same sentence wherever a run is shown."""
+
+from pathlib import Path
+
+import pytest
+
+from prbench import evaluate
+from prbench.results import METRICS, RULE, Effects, Grade, verdict
+from prbench.stats import Estimate
+from small_suite import follows_posts, mirrored
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    pairs = mirrored(couples=12, questions=8)
+    out = tmp_path_factory.mktemp("verdict") / "run"
+    return evaluate(follows_posts, pairs, contexts=["none", "profile", "other", "opposite"], resamples=100, out=out)
+
+
+def made(found, own, gain, specificity, reversal=None, keep=("none", "profile", "other", "opposite")):
+    """The same run with other numbers."""
+    contexts = {name: context for name, context in found.contexts.items() if name in keep}
+    if own is not None:
+        accuracy = Estimate(*own, n=100)
+        contexts["profile"] = contexts["profile"].model_copy(update={"accuracy": accuracy})
+    effects = {
+        name: Estimate(*ends, n=100)
+        for name, ends in (("gain", gain), ("specificity", specificity), ("reversal", reversal))
+        if ends is not None
+    }
+    update = {"contexts": contexts, "effects": Effects(**effects)}
+    return found.model_copy(update=update) if hasattr(found, "model_copy") else found
+
+
+POSITIVE, NOTHING, WIDE, NEGATIVE = (0.1, 0.05, 0.15), (0.0, -0.02, 0.02), (0.05, -0.1, 0.2), (-0.1, -0.15, -0.05)
+
+CASES = {
+    "knows": ((0.8, 0.76, 0.84), POSITIVE, POSITIVE, POSITIVE, Grade.KNOWS),
+    "knows, unmirrored": ((0.8, 0.75, 0.84), POSITIVE, POSITIVE, None, Grade.KNOWS),
+    "high but the interval begins too low": ((0.8, 0.74, 0.86), POSITIVE, POSITIVE, POSITIVE, Grade.FOLLOWS),
+    "follows": ((0.62, 0.58, 0.66), POSITIVE, POSITIVE, POSITIVE, Grade.FOLLOWS),
+    "does not turn round": ((0.62, 0.58, 0.66), POSITIVE, POSITIVE, NOTHING, Grade.SWAYED),
+    "any user does": ((0.53, 0.505, 0.561), POSITIVE, NOTHING, POSITIVE, Grade.SWAYED),
+    "only other users hurt": ((0.5, 0.48, 0.52), NOTHING, POSITIVE, None, Grade.SWAYED),
+    "worse with the user": ((0.45, 0.4, 0.49), NEGATIVE, NOTHING, None, Grade.SWAYED),
+    "another user serves better": ((0.5, 0.48, 0.52), NOTHING, NEGATIVE, None, Grade.SWAYED),
+    "ignores": ((0.5, 0.5, 0.5), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), Grade.IGNORES),
+    "ignores, nearly": ((0.5, 0.49, 0.51), NOTHING, NOTHING, NOTHING, Grade.IGNORES),
+    "too few pairs": ((0.55, 0.3, 0.8), WIDE, WIDE, None, Grade.OPEN),
+    "no interval": ((0.55, None, None), (0.05, None, None), (0.05, None, None), None, Grade.OPEN),
+    "no other user": ((0.8, 0.76, 0.84), POSITIVE, None, None, Grade.UNSHOWN),
+}
+
+
+@pytest.mark.parametrize(("own", "gain", "specificity", "reversal", "grade"), CASES.values(), ids=CASES)
+def test_the_grade_follows_from_the_intervals(found, own, gain, specificity, reversal, grade):
+    said = verdict(made(found, own, gain, specificity, reversal))
+    assert said.grade is grade
+    assert said.sentence.startswith(f"{found.model.address} {grade.value}")
+    assert said.sentence.endswith(".")
+    if own[1] is not None:
+        assert (
+            f"{100 * own[0]:.1f} % [{100 * own[1]:.1f}, {100 * own[2]:.1f}] with the user's own posts" in said.sentence
+        )
+
+
+def test_a_model_that_follows_the_posts_is_found_to(found):
+    said = verdict(found)
+    assert said.grade in (Grade.FOLLOWS, Grade.KNOWS)
+    assert said.sentence.endswith("it is this user that counts, not any user.")
+
+
+def test_every_grade_stands_in_the_rule_and_in_the_docs():
+    page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8")
+    for grade in Grade:
+        assert grade.value in RULE
+    assert RULE in page
+    for name, text in METRICS.items():
+        assert f"| {name} | {text} |" in page
+
+
+def test_the_report_opens_with_the_same_sentence(found):
+    from html import unescape
+
+    from prbench.report.page import report_page
+
+    assert verdict(found).sentence in unescape(report_page([found.folder], with_texts=False))
