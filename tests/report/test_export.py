@@ -252,7 +252,7 @@ def test_no_setting_is_missing_from_the_command():
 
     spelled = {"suite", "model", "contexts", "split", "by", "columns", "orders", "allow_unfit", "options"}
     assert set(RunConfig.model_fields) == {*_PLAIN.values(), *spelled}
-    assert set(ModelOptions.model_fields) == {*_OPTIONS.values(), "price", "seed"}  # one --seed sets both
+    assert set(ModelOptions.model_fields) == {*_OPTIONS.values(), "price", "seed", "body", "logprobs"}
 
 
 def test_the_command_in_an_export_makes_the_same_run(tmp_path):
@@ -261,6 +261,7 @@ def test_the_command_in_an_export_makes_the_same_run(tmp_path):
     odd = (
         "--suite pairs.jsonl --model py:mine:judge --context none,retrieved@2 --split all --limit 10 --seed 3 --by axis"
     )
+    odd += " --body effort=low --body n=1 --structured auto --logprobs"
     odd += " --one-order --resamples 150 --concurrency 3 --price 0.15,0.6 --temperature 0.5 --repeats 2 --window 900"
     first = _cli(tmp_path, "run", *odd.split(), "-o", "one", "-q")
     command = shlex.split(_cli(tmp_path, "export", "one", "--to", "model-card", "-o", "card.md") and _command(tmp_path))

@@ -82,6 +82,8 @@ def _print(card: "Scorecard", sheet: "CurveSheet | None", format: Format) -> Non
         typer.echo(_json(card, sheet))
         return
     tables = [*room.scorecard_tables(card), *(room.curve_tables(sheet) if sheet else [])]
+    if format.value in ("table", "md"):
+        typer.echo("\n\n".join(row.sentence for row in card.rows if row.sentence) + "\n")
     typer.echo(report.render(tables, cast(report.Format, format.value)))
 
 

@@ -1,5 +1,6 @@
 """The command that makes a run again, from its configuration: only what differs from the defaults is spelled out."""
 
+import json
 import shlex
 from collections.abc import Iterator
 from typing import Any
@@ -28,6 +29,8 @@ _OPTIONS = {
     "--temperature": "temperature",
     "--max-tokens": "max_tokens",
     "--expect-logit": "expect_logit",
+    "--key-env": "key_env",
+    "--structured": "structured",
 }
 
 
@@ -51,6 +54,10 @@ def _arguments(config: RunConfig) -> Iterator[str]:
     if config.options.price is not None:
         price = config.options.price
         yield from ("--price", f"{price.per_million_in:g},{price.per_million_out:g}")
+    for name, value in config.options.body.items():
+        yield from ("--body", f"{name}={value if isinstance(value, str) else json.dumps(value)}")
+    if config.options.logprobs:
+        yield "--logprobs"
     for tag in config.by:
         yield from ("--by", tag)
     for field, column in config.columns.items():

@@ -8,7 +8,7 @@ from prbench.scorecard.tables import curve_tables, scorecard_tables
 
 def document(card: Scorecard, sheet: CurveSheet | None, command: str) -> str:
     """The page, as Markdown."""
-    sections = ["# Scorecard", _facts(card, command), render(scorecard_tables(card), "md")]
+    sections = ["# Scorecard", _facts(card, command), _sentences(card), render(scorecard_tables(card), "md")]
     if sheet is not None and (tables := curve_tables(sheet)):
         sections += ["## What must be known of a user", render(tables, "md")]
     return "\n\n".join([*sections, _models(card)]) + "\n"
@@ -42,3 +42,8 @@ def _models(card: Scorecard) -> str:
 
 def _revision(revision: str) -> str:
     return f"`{revision[:12]}`" if revision else "–"
+
+
+def _sentences(card: Scorecard) -> str:
+    """The verdict on each model."""
+    return "\n".join(f"- {row.sentence}" for row in card.rows if row.sentence)

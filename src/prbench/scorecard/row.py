@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from prbench.results import GAIN, SPECIFICITY, Effect, load_run, versus
+from prbench.results import verdict as verdict_on
 from prbench.run import Evaluation
 from prbench.scorecard.latency import Latency
 from prbench.scorecard.rule import Evidence, Rule, Verdict
@@ -46,6 +47,8 @@ class Row(Frozen):
     verdict: Verdict | None = None
     misses: tuple[str, ...] = ()
     """What keeps the verdict from being a better one."""
+    sentence: str = ""
+    """What the run says of the model in a sentence."""
     runs: tuple[str, ...] = ()
     """Folders of the runs behind the figures."""
 
@@ -78,6 +81,7 @@ def make_row(entry: Entry, personal: Evaluation, generic: Evaluation | None, lat
         without_verdict=found.without_verdict,
         training_pairs=training.get("pairs"),
         latency=latency,
+        sentence="" if found.leaks else verdict_on(personal).sentence,
         runs=tuple(str(run.folder) for run in (personal, generic) if run is not None and run.folder is not None),
     )
 

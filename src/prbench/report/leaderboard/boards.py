@@ -10,7 +10,7 @@ from prbench.data import Counts
 from prbench.errors import ConfigError, PrbenchError
 from prbench.report.finished import open_finished
 from prbench.report.leaderboard.entry import Entry, Named, make_entry, read_names
-from prbench.results import BaselineResult, ContextResult, Effects, own_context, rank_credits
+from prbench.results import BaselineResult, ContextResult, Effects, own_context, rank_credits, verdict
 from prbench.stats import Standing
 from prbench.types import Context
 
@@ -55,6 +55,12 @@ class Board(NamedTuple):
     def slug(self) -> str:
         """Of its place on the page."""
         return f"board-{digest([self.suite, self.split, self.fingerprint])[:12]}"
+
+    @property
+    def sentence(self) -> str:
+        """The verdict on the model that is best where it is shown the user, else on the first."""
+        best = next(iter(self.sections[0].lines), None) if self.sections else None
+        return verdict(best.entry.result).sentence if best is not None else ""
 
     @property
     def entries(self) -> list[Entry]:
