@@ -49,5 +49,10 @@ def test_the_same_run_made_today_has_the_same_result(name, tmp_path):
     made, golden = (json.loads(stored(folder / name)) for folder in (tmp_path, GOLDEN))
     assert made["result"].pop("timing").keys() == golden["result"].pop("timing").keys()
     assert json.dumps(made) == json.dumps(golden)
+    keys = [
+        {call.key for record in RunFolder(folder / name).records().values() for call in record.calls}
+        for folder in (tmp_path, GOLDEN)
+    ]
+    assert keys[0] == keys[1]
     for file in ("config.toml", "run.json", "dataset.json", "pairs.jsonl", "baselines.jsonl"):
         assert (tmp_path / name / file).read_bytes() == (GOLDEN / name / file).read_bytes(), file
