@@ -15,6 +15,7 @@ from prbench.models import load_model
 from prbench.report import render
 from prbench.studies.best_of_n import parse_model
 from prbench.studies.ppo.options import PPOOptions
+from prbench.studies.ppo.outcome import PPOStudy
 from prbench.studies.ppo.recipe import ppo_study
 from prbench.studies.ppo.section import ppo_section
 from prbench.studies.ppo.settings import PPOSettings
@@ -129,7 +130,7 @@ def test_a_policy_that_fell_silent_is_left_out_and_named(settings: PPOSettings, 
 
 
 def test_tables_and_section_show_every_training(study: Path):
-    found = json.loads((study / "study.json").read_text())
+    found = PPOStudy.model_validate_json((study / "study.json").read_text())
     text = render(ppo_tables(found), "md")
     assert "py:ppo_world:e_share" in text
     assert "untrained policy" in text

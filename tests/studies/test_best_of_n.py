@@ -148,9 +148,7 @@ def test_intervals_of_true_scores_end_at_2():
     grades = {(item.id, key): 0.5 if item.unit == "c0" else 2.0 for item in items for key in keys}
     place = World(items, {item.id: keys for item in items}, grades, 2, 2, resamples=100)
     curve = model_curve(place, Entered("x", "x", "none", False, dict.fromkeys(grades, 1.0), {}))
-    ends = [
-        (getattr(point, line).low, getattr(point, line).high) for point in curve.points for line in ("true", "oracle")
-    ]
+    ends = [(line.low, line.high) for point in curve.points for line in (point.true, point.oracle)]
     ends += [(line.low, line.high) for line in common_lines(place).random]
     assert ends == [(0.0, 2.0)] * 6  # two couples bound nothing
 
