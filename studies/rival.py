@@ -16,8 +16,8 @@ from pathlib import Path
 
 from prbench.data import load_pairs, write_pairs
 from prbench.data.fingerprint import hash_text
-from prbench.judge import rubric_tags, wants
-from prbench.types import Pair
+from prbench.judge import rubric_tags
+from prbench.types import Pair, read_stances
 
 Stances = Mapping[str, Mapping[str, str]]
 """For each answer, the pole it takes on each axis."""
@@ -49,7 +49,7 @@ def rival_pairs(pairs: Sequence[Pair], seed: int = 0) -> list[Pair]:
     for (couple, question), users in sorted(asked.items()):
         user = min(users, key=lambda name: hash_text(f"{seed}\0{couple}\0{question}\0{name}"))
         pair = users[user]
-        wanted = {want.axis: want.pole for want in wants(tags[pair.id])}
+        wanted = read_stances(tags[pair.id])
         if answers := adherent_and_missing(stances[question], wanted, f"{seed}\0{question}\0{user}"):
             chosen, rejected = answers
             kept = {name: pair.tags[name] for name in _KEPT if name in pair.tags}
@@ -66,8 +66,8 @@ def answer_stances(pairs: Sequence[Pair]) -> dict[str, dict[str, dict[str, str]]
     """
     found: dict[str, dict[str, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
     for pair in pairs:
-        for want in wants(pair.tags):
-            found[pair.question][pair.chosen][want.axis] = want.pole
+        for axis, pole in pair.stances.items():
+            found[pair.question][pair.chosen][axis] = pole
     return found
 
 

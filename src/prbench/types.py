@@ -14,7 +14,7 @@ from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from prbench.errors import ContextError, did_you_mean
+from prbench.errors import ContextError, DataError, did_you_mean
 
 Text = Annotated[str, StringConstraints(min_length=1)]
 
@@ -44,6 +44,29 @@ class Aspect(Frozen):
     """Why it matters to this user."""
 
 
+def read_stances(tags: Mapping[str, str]) -> dict[str, str]:
+    """What decides a pair and which pole its user wants there, by axis, from the tags `axis` and `pole`.
+
+    Without one of the two tags nothing is said.
+
+    Raises:
+        DataError: If there are not as many poles as axes.
+
+    Example:
+        >>> read_stances({"axis": "risk+brevity", "pole": "caution+brief"})
+        {'risk': 'caution', 'brevity': 'brief'}
+    """
+    axes, poles = tags.get("axis", ""), tags.get("pole", "")
+    if not axes or not poles:
+        return {}
+    if axes.count("+") != poles.count("+"):
+        raise DataError(
+            f"axis {axes!r} and pole {poles!r} have not equally many parts",
+            hint="give one pole for each axis, joined by '+' in the same order",
+        )
+    return dict(zip(axes.split("+"), poles.split("+"), strict=True))
+
+
 class Question(Frozen):
     """What one user asks, with the hidden standard that an answer will be held to: what a builder starts from."""
 
@@ -60,6 +83,11 @@ class Question(Frozen):
     """Free labels. Known ones: `split`; `axis` and `pole` (what decides the pair and what this user wants there, joined
     by `+` where there are several); `mirror` (shared by the two pairs that meet the same answers with opposite labels);
     `couple` (shared by the two users who are each other's opposite)."""
+
+    @property
+    def stances(self) -> dict[str, str]:
+        """What decides the pair and which pole its user wants there, by axis."""
+        return read_stances(self.tags)
 
 
 class Pair(Question):

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from prbench.contexts import ContextBuilder, Unfit, derangement, mirror_twins, render_all, stances
+from prbench.contexts import ContextBuilder, Unfit, derangement, mirror_twins, render_all, user_stances
 from prbench.errors import ContextError
 from prbench.models import load_generator, load_model
 from prbench.models.python import wrap
@@ -187,7 +187,7 @@ def test_what_fits_is_shown_in_the_original_order_and_within_the_window(count, w
 def test_twins_and_stances():
     pairs = mirrored(couples=1, questions=1)
     assert mirror_twins(pairs)[pairs[0].id] == pairs[1]
-    assert stances(pairs) == {"u0a": {"colour": "blue"}, "u0b": {"colour": "red"}}
+    assert user_stances(pairs) == {"u0a": {"colour": "blue"}, "u0b": {"colour": "red"}}
 
 
 @pytest.mark.parametrize("text", ["profil", "retrieved", "retrieved@0", "retrieved@x", ""])

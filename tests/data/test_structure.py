@@ -5,7 +5,9 @@ import json
 import pytest
 
 from prbench import evaluate, load_pairs
+from prbench.contexts import user_stances
 from prbench.errors import DataError
+from prbench.results import PairRow
 from prbench.types import Pair
 
 
@@ -52,3 +54,14 @@ def test_pairs_in_memory_are_checked_before_a_model_is_asked():
     with pytest.raises(DataError, match="couple 'c' has 3 users"):
         evaluate(lambda answer: asked.append(answer) or 1.0, pairs, contexts=["none"])
     assert not asked
+
+
+def test_every_room_reads_axes_and_poles_in_the_same_way():
+    one = Pair(**row("1", "ann", axis="risk+shape", pole="caution+steps"))
+    two = Pair(**row("2", "ann", axis="risk"))
+    assert one.stances == {"risk": "caution", "shape": "steps"}
+    assert PairRow.of(one).stances == one.stances
+    assert user_stances([one]) == {one.user: one.stances}
+    assert two.stances == {}  # an axis without a pole says nothing
+    with pytest.raises(DataError, match="not equally many parts"):
+        _ = Pair(**row("3", "ann", axis="risk+shape", pole="caution")).stances

@@ -27,12 +27,12 @@ def test_grpo_trains_answers_and_is_judged_as_ppo_is(tmp_path: Path):
     out = tmp_path / "ppo"
     found = ppo_study(settings, rewards, out, suite=tiny_suite(), judge=PlantedJudge(), say=lambda line: None)
     assert found is not None
-    assert "GRPO" in found["endpoint"]
+    assert "GRPO" in found.endpoint
     (folder,) = (out / "trainings").iterdir()
     history = read_history(folder / HISTORY)
     assert [step.step for step in history] == [1, 2, 3]
     assert all(step.reward is not None and 0 <= step.reward <= 1 for step in history)
-    assert found["models"]["py:ppo_world:e_share"]["score"]["n"] >= 7
+    assert found.models["py:ppo_world:e_share"].score.n >= 7
     assert list(folder.glob("adapter-*/adapter_model.safetensors"))
     again = ppo_study(settings, rewards, out, suite=tiny_suite(), judge=PlantedJudge(), say=lambda line: None)
     assert again == found

@@ -15,6 +15,7 @@ from prbench.models import load_model
 from prbench.report import render
 from prbench.studies.best_of_n import parse_model
 from prbench.studies.ppo.options import PPOOptions
+from prbench.studies.ppo.outcome import PPOStudy
 from prbench.studies.ppo.recipe import ppo_study
 from prbench.studies.ppo.section import ppo_section
 from prbench.studies.ppo.settings import PPOSettings
@@ -72,16 +73,16 @@ def test_seeds_of_one_reward_model_are_averaged(settings: PPOSettings, study: Pa
     other = settings.model_copy(update={"options": OPTIONS.model_copy(update={"seed": 1})})
     found = ppo_study(other, REWARDS[1:], study, suite=tiny_suite(), judge=PlantedJudge(), say=lambda line: None)
     assert found is not None
-    shorter = found["models"]["shorter"]
-    seeds = shorter["details"]["seeds"]
+    shorter = found.models["shorter"]
+    seeds = shorter.details.seeds
     assert set(seeds) == {"0", "1"}
-    assert set(found["models"]["py:ppo_world:e_share"]["details"]["seeds"]) == {"0"}
-    first, second = (graded_items(study, seeds[seed]["folder"]) for seed in ("0", "1"))
+    assert set(found.models["py:ppo_world:e_share"].details.seeds) == {"0"}
+    first, second = (graded_items(study, seeds[seed].folder) for seed in ("0", "1"))
     assert first != second
     common = first.keys() & second.keys()
-    assert shorter["items"] == pytest.approx({item: (first[item] + second[item]) / 2 for item in common})
-    assert shorter["score"]["value"] == pytest.approx(fmean((first[item] + second[item]) / 2 for item in common))
-    assert [seeds[seed]["score"] for seed in ("0", "1")] == pytest.approx([fmean(x.values()) for x in (first, second)])
+    assert shorter.items == pytest.approx({item: (first[item] + second[item]) / 2 for item in common})
+    assert shorter.score.value == pytest.approx(fmean((first[item] + second[item]) / 2 for item in common))
+    assert [seeds[seed].score for seed in ("0", "1")] == pytest.approx([fmean(x.values()) for x in (first, second)])
     read_study(study)
 
 
@@ -121,7 +122,7 @@ def test_a_policy_that_fell_silent_is_left_out_and_named(settings: PPOSettings, 
     found = ppo_study(settings, (), out, suite=tiny_suite(), judge=PlantedJudge(), say=lambda line: None)
     assert found is not None
     assert list(read_study(out).models) == ["py:ppo_world:e_share"]
-    assert found["details"]["left_out"]["shorter"]["0"]["empty"] == len(silent) == 16
+    assert found.details.left_out["shorter"]["0"].empty == len(silent) == 16
     notes = render(ppo_tables(found), "md")
     assert "left out: shorter" in notes
     assert "16 of 16 empty" in notes
@@ -129,13 +130,13 @@ def test_a_policy_that_fell_silent_is_left_out_and_named(settings: PPOSettings, 
 
 
 def test_tables_and_section_show_every_training(study: Path):
-    found = json.loads((study / "study.json").read_text())
+    found = PPOStudy.model_validate_json((study / "study.json").read_text())
     text = render(ppo_tables(found), "md")
     assert "py:ppo_world:e_share" in text
     assert "untrained policy" in text
     section = ppo_section(study)
     assert section.id == "ppo"
-    assert section.body.count("<svg") == 4 * len(found["models"])
+    assert section.body.count("<svg") == 4 * len(found.models)
     assert "KL to the base model" in section.body
 
 
@@ -150,7 +151,7 @@ def test_without_a_judge_nothing_is_concluded_until_there_is_one(settings: PPOSe
     assert judge.asked == 0
     found = ppo_study(settings, (), out, suite=tiny_suite(), judge=PlantedJudge(), say=told.append)
     assert found is not None
-    assert list(found["models"]) == ["shorter"]
+    assert list(found.models) == ["shorter"]
 
 
 def test_a_judge_at_chance_ranks_nothing(settings: PPOSettings, study: Path):

@@ -1,6 +1,7 @@
 """Results are byte for byte what they were: runs kept as golden files, made before results were typed."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -49,5 +50,22 @@ def test_the_same_run_made_today_has_the_same_result(name, tmp_path):
     made, golden = (json.loads(stored(folder / name)) for folder in (tmp_path, GOLDEN))
     assert made["result"].pop("timing").keys() == golden["result"].pop("timing").keys()
     assert json.dumps(made) == json.dumps(golden)
-    for file in ("config.toml", "run.json", "dataset.json", "pairs.jsonl", "baselines.jsonl"):
+    keys = [
+        {call.key for record in RunFolder(folder / name).records().values() for call in record.calls}
+        for folder in (tmp_path, GOLDEN)
+    ]
+    assert keys[0] == keys[1]
+    one, two = (RunFolder(folder / name).read_config()["digest"] for folder in (tmp_path, GOLDEN))
+    assert one == two  # so the same command continues the old run
+    for file in ("run.json", "dataset.json", "pairs.jsonl", "baselines.jsonl"):
         assert (tmp_path / name / file).read_bytes() == (GOLDEN / name / file).read_bytes(), file
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_an_old_run_continues_without_a_call(name, tmp_path):
+    shutil.copytree(GOLDEN / name, tmp_path / name)
+    RUNS[name](RunFolder(tmp_path / name))
+    before, after = (read_result(RunFolder(folder / name)) for folder in (GOLDEN, tmp_path))
+    assert after.timing.calls_asked == 0
+    assert after.finished == before.finished
+    assert after.model_copy(update={"timing": before.timing, "prbench": before.prbench}) == before

@@ -1,6 +1,4 @@
-"""A run on disk: locks, torn lines, verification, comparison, history, replay."""
-
-import json
+"""A run on disk: locks, torn lines, replay."""
 
 import pytest
 from filelock import FileLock
@@ -9,7 +7,7 @@ from prbench import evaluate
 from prbench.config import RunConfig
 from prbench.data import Suite
 from prbench.errors import ContextError, ModelError, RunError
-from prbench.results import RunFolder, history, load_run, standings, verify, versus
+from prbench.results import RunFolder, verify
 from prbench.run import Session, execute
 from prbench.run.store import LOCK, SYNC_RECORDS, Appender, cut_torn_line, whole_lines, write_whole
 from prbench.types import Record
@@ -36,52 +34,6 @@ def test_everything_in_a_run_folder_is_there(run):
         "result.json",
         "run.json",
     }
-
-
-def test_every_metric_has_value_low_high_and_n(run):
-    def metrics(node):
-        if isinstance(node, dict):
-            if "value" in node:
-                yield node
-            for child in node.values():
-                yield from metrics(child)
-
-    found = list(metrics(json.loads((run / "result.json").read_text())))
-    assert len(found) > 40
-    assert all({"value", "low", "high", "n"} <= set(metric) for metric in found)
-
-
-def test_verify_recomputes_every_value(run):
-    found = verify(run)
-    assert found.numbers > 200
-    assert found.mismatches == ()
-
-
-def test_verify_finds_a_changed_aggregate(run):
-    result = json.loads((run / "result.json").read_text())
-    result["result"]["contexts"]["profile"]["accuracy"]["low"] -= 0.01
-    (run / "result.json").write_text(json.dumps(result))
-    assert [item.place for item in verify(run).mismatches] == ["/result/contexts/profile/accuracy/low"]
-
-
-def test_verify_finds_a_changed_record(run):
-    text = (run / "records.jsonl").read_text()
-    assert '"margin":3.0' in text
-    (run / "records.jsonl").write_text(text.replace('"margin":3.0', '"margin":-3.0', 1))
-    assert "/result/contexts/profile/accuracy/value" in [item.place for item in verify(run).mismatches]
-
-
-def test_verify_finds_a_changed_baseline(run):
-    rows = [json.loads(line) for line in (run / "baselines.jsonl").read_text().splitlines()]
-    rows[0]["chosen_score"], rows[0]["rejected_score"] = rows[0]["rejected_score"], rows[0]["chosen_score"]
-    (run / "baselines.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert any(item.place.startswith("/baselines/random") for item in verify(run).mismatches)
-
-
-def test_verify_finds_a_removed_record(run):
-    lines = (run / "records.jsonl").read_text().splitlines(keepends=True)
-    (run / "records.jsonl").write_text("".join(lines[1:]))
-    assert verify(run).mismatches
 
 
 def test_a_second_writer_is_refused(run):
@@ -120,59 +72,6 @@ def test_write_whole_leaves_the_old_file_on_failure(tmp_path):
 def test_not_a_run_folder(tmp_path):
     with pytest.raises(RunError, match="is not a run folder"):
         verify(tmp_path)
-
-
-def test_compare_two_runs(run, tmp_path):
-    evaluate(lambda question, answer, posts: len(answer), mirrored(), contexts=["profile"], out=tmp_path / "blind")
-    found = versus(load_run(run), load_run(tmp_path / "blind"))
-    assert found.context == "profile"
-    assert (found.accuracy_one, found.accuracy_two) == (1.0, 0.5)
-    assert found.comparison.difference.value == 0.5
-    assert len(found.won) == 18
-    assert found.lost == ()
-    assert found.comparison.mcnemar_p == pytest.approx(2 * 0.5**18)
-    back = versus(load_run(tmp_path / "blind"), load_run(run))
-    assert back.comparison.difference.value == -0.5
-
-
-def test_compare_needs_something_in_common(run, tmp_path):
-    evaluate(follows_posts, [p.model_copy(update={"id": f"x{p.id}"}) for p in mirrored()], out=tmp_path / "other")
-    with pytest.raises(RunError, match="no pair in common"):
-        versus(load_run(run), load_run(tmp_path / "other"))
-    with pytest.raises(RunError, match="has no context 'plan'"):
-        versus(load_run(run), load_run(run), "plan")
-
-
-def test_standings_put_equal_models_into_one_group(run, tmp_path):
-    evaluate(follows_posts, mirrored(), contexts=["profile"], out=tmp_path / "same")
-    evaluate(lambda question, answer, posts: 0.0, mirrored(), contexts=["profile"], out=tmp_path / "ties")
-    places = {
-        place.name: place
-        for place in standings([load_run(run), load_run(tmp_path / "same"), load_run(tmp_path / "ties")], "profile")
-    }
-    assert len(places) == 3
-    assert places[str(run)].letters == places[str(tmp_path / "same")].letters
-
-
-def test_runs_in_folders_of_the_same_name_are_told_apart(tmp_path):
-    for name in ("a", "b", "c"):
-        evaluate(follows_posts, mirrored(), contexts=["profile"], out=tmp_path / name / "run")
-    assert len(standings([load_run(tmp_path / name / "run") for name in "abc"], "profile")) == 3
-
-
-def test_pairs_are_matched_by_content_and_not_by_id_alone(run, tmp_path):
-    changed = [pair.model_copy(update={"question": pair.question + " And why?"}) for pair in mirrored()]
-    evaluate(follows_posts, changed, contexts=["profile"], out=tmp_path / "changed")
-    with pytest.raises(RunError, match="no pair in common"):
-        versus(load_run(run), load_run(tmp_path / "changed"))
-
-
-def test_verify_finds_a_changed_table(run, tmp_path):
-    evaluate(weaker, mirrored(), contexts=["none", "profile", "other", "oracle"], out=tmp_path / "other", by=["axis"])
-    (run / "records.parquet").write_bytes((tmp_path / "other" / "records.parquet").read_bytes())
-    assert [item.place for item in verify(run).mismatches] == ["/records.parquet"]
-    (run / "records.parquet").unlink()
-    assert [item.place for item in verify(run).mismatches] == ["/records.parquet"]
 
 
 def test_an_appender_cuts_a_torn_line_and_syncs_in_batches(tmp_path):
@@ -227,21 +126,6 @@ def test_all_splits_are_remembered_as_all(tmp_path):
     assert found.split is None
     assert found.contexts["profile"].accuracy.n == 72
     assert verify(tmp_path / "all").mismatches == ()
-
-
-def weaker(question, answer, posts):
-    return follows_posts(question, answer, posts) if "tea" in question else -follows_posts(question, answer, posts)
-
-
-def test_history_flags_a_regression_that_the_paired_test_carries(tmp_path):
-    pairs = mirrored(couples=12, questions=12)
-    evaluate(follows_posts, pairs, contexts=["profile"], out=tmp_path / "good")
-    evaluate(follows_posts, pairs, contexts=["profile"], out=tmp_path / "same")
-    evaluate(weaker, pairs, contexts=["profile"], out=tmp_path / "bad")
-    moments = history([load_run(tmp_path / name) for name in ("good", "same", "bad")])
-    assert [moment.regressed for moment in moments] == [False, False, True]
-    assert moments[1].p == 1.0
-    assert moments[2].change.comparison.difference.value < 0
 
 
 @pytest.mark.parametrize("settings", [{}, {"both_orders": False}, {"repeats": 2}])

@@ -54,7 +54,7 @@ def run(out: Path, *, judge=None, policy=None, until="study", suite=None, heard=
 
 
 def gains(found, name: str) -> list[float]:
-    return [point["gain"]["value"] for point in found["models"][name]["points"]]
+    return [point.gain.value for point in found.models[name].points]
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def test_the_study_can_be_read_by_correlate_and_its_scores_are_the_means_of_its_
     follows = "py:small_suite:follows_posts"
     assert study.models[follows].revision == load_model(follows).card.revision != ""
     for name, model in study.models.items():
-        assert model.score.value == pytest.approx(found["models"][name]["points"][4]["true"]["value"])
+        assert model.score.value == pytest.approx(found.models[name].points[4].true.value)
         assert set(model.items) == set(study.items)
     assert study.items["u0a:" + next(iter(study.items)).split(":")[1]].unit == "c0"
 
@@ -100,17 +100,17 @@ def test_best_of_k_is_the_mean_over_all_subsets_of_what_each_would_choose(finish
                 top = max(score for score, _ in subset)
                 chosen.append(np.mean([grade for score, grade in subset if score == top]))
             means.append(np.mean(chosen))
-        told = found["models"]["py:small_suite:follows_posts"]["points"][k - 1]["true"]["value"]
+        told = found.models["py:small_suite:follows_posts"].points[k - 1].true.value
         assert told == pytest.approx(np.mean(means))
 
 
 def test_the_ladder_climbs_from_random_to_the_oracle(finished):
     _, found = finished
-    ends = {name: found["models"][name]["points"][4] for name in MODELS}
-    assert ends["noised-oracle:0"]["regret"]["value"] == pytest.approx(0)
-    assert 0 < ends["noised-oracle:0.7"]["gain"]["value"] < ends["noised-oracle:0"]["gain"]["value"]
-    assert found["lines"]["oracle"][4]["value"] == pytest.approx(ends["noised-oracle:0"]["true"]["value"])
-    assert found["models"]["noised-oracle:0"]["headroom"]["value"] == pytest.approx(1)
+    ends = {name: found.models[name].points[4] for name in MODELS}
+    assert ends["noised-oracle:0"].regret.value == pytest.approx(0)
+    assert 0 < ends["noised-oracle:0.7"].gain.value < ends["noised-oracle:0"].gain.value
+    assert found.lines.oracle[4].value == pytest.approx(ends["noised-oracle:0"].true.value)
+    assert found.models["noised-oracle:0"].headroom.value == pytest.approx(1)
 
 
 def test_a_user_blind_model_gains_exactly_nothing_on_a_mirrored_suite_with_shared_candidates(finished):
@@ -119,7 +119,7 @@ def test_a_user_blind_model_gains_exactly_nothing_on_a_mirrored_suite_with_share
     _, found = finished
     for name in ("longer", "random"):
         assert gains(found, name) == pytest.approx([0] * 5, abs=1e-12)
-        assert any(abs(user["gain"]) > 0.01 for user in found["models"][name]["users"].values())
+        assert any(abs(user.gain) > 0.01 for user in found.models[name].users.values())
 
 
 @hypothesis.settings(deadline=None, max_examples=30)
@@ -138,8 +138,8 @@ def test_no_choice_that_ignores_the_user_gains_anything_where_grades_mirror(data
             grades[item.id, key] = worth[key] if item.tags["pole"] == "red" else 2 - worth[key]
     place = World(items, {item.id: keys[item.pair.question] for item in items}, grades, n, n, resamples=100)
     curve = model_curve(place, Entered("blind", "blind", "none", False, scores, {}))
-    for point in curve["points"]:
-        assert point["gain"]["value"] is None or abs(point["gain"]["value"]) < 1e-9
+    for point in curve.points:
+        assert point.gain.value is None or abs(point.gain.value) < 1e-9
 
 
 def test_intervals_of_true_scores_end_at_2():
@@ -148,15 +148,15 @@ def test_intervals_of_true_scores_end_at_2():
     grades = {(item.id, key): 0.5 if item.unit == "c0" else 2.0 for item in items for key in keys}
     place = World(items, {item.id: keys for item in items}, grades, 2, 2, resamples=100)
     curve = model_curve(place, Entered("x", "x", "none", False, dict.fromkeys(grades, 1.0), {}))
-    ends = [(point[line]["low"], point[line]["high"]) for point in curve["points"] for line in ("true", "oracle")]
-    ends += [(line["low"], line["high"]) for line in common_lines(place)["random"]]
+    ends = [(line.low, line.high) for point in curve.points for line in (point.true, point.oracle)]
+    ends += [(line.low, line.high) for line in common_lines(place).random]
     assert ends == [(0.0, 2.0)] * 6  # two couples bound nothing
 
 
 def test_d8_every_k_has_its_own_value_and_there_is_none_beyond_n(finished):
     _, found = finished
-    assert found["ks"] == [1, 2, 3, 4, 5]
-    curve = [point["true"]["value"] for point in found["models"]["noised-oracle:0"]["points"]]
+    assert found.ks == (1, 2, 3, 4, 5)
+    curve = [point.true.value for point in found.models["noised-oracle:0"].points]
     assert all(low < high for low, high in pairwise(curve))
     with pytest.raises(ConfigError, match="best of 6 needs 6 candidates, there are 5"):
         settings(k=6)
@@ -232,7 +232,7 @@ def test_a_finished_study_costs_no_call_and_a_new_model_only_its_own(finished, t
     before = {path.name: path.read_bytes() for path in (tmp_path / "scores").iterdir()}
     found = run(tmp_path, judge=judge, policy=policy, models=[*settings().models, Ranked(address="shorter")])
     assert (judge.asked, policy.written) == ([], 0)
-    assert "shorter" in found["models"]
+    assert "shorter" in found.models
     assert all((tmp_path / "scores" / name).read_bytes() == text for name, text in before.items())
 
 
@@ -261,17 +261,17 @@ def test_empty_texts_are_invalid_counted_and_reduce_n(tmp_path):
     empty = [one for one in candidates.values() if one.status == "invalid"]
     assert empty
     assert {(one.reason, one.attempt, one.text) for one in empty} == {("empty", 2, "")}
-    points = found["models"]["longer"]["points"]
-    assert points[4]["dropped"] > 0
-    assert points[3]["dropped"] == 0
-    assert points[4]["true"]["n"] + points[4]["dropped"] == 24
-    assert found["details"]["candidates"]["valid"] == len(candidates) - len(empty)
+    points = found.models["longer"].points
+    assert points[4].dropped > 0
+    assert points[3].dropped == 0
+    assert points[4].true.n + points[4].dropped == 24
+    assert found.details.candidates.valid == len(candidates) - len(empty)
 
 
 def test_where_no_item_reaches_the_endpoint_there_is_no_number(tmp_path):
     found = run(tmp_path, policy=Scribe(empty="You give advice"))
-    assert found["models"]["longer"]["points"][4]["true"]["value"] is None
-    assert found["details"]["left_out"] == sorted(MODELS)
+    assert found.models["longer"].points[4].true.value is None
+    assert found.details.left_out == tuple(sorted(MODELS))
     assert json.loads((tmp_path / "study.json").read_text())["models"] == {}
     assert best_of_n_tables(found)[0].rows
 
@@ -302,13 +302,13 @@ def test_whole_sentences(text, kept):
 
 def test_scores_that_cannot_be_had_are_statuses_and_never_numbers(tmp_path):
     found = run(tmp_path, models=[Ranked(address="py:study_world:sometimes"), Ranked(address="longer")])
-    model = found["models"]["py:study_world:sometimes"]
-    assert sum(model["invalid"].values()) > 0
-    assert model["points"][4]["dropped"] > 0
-    assert model["scored"] + sum(model["invalid"].values()) == 24 * 5
+    model = found.models["py:study_world:sometimes"]
+    assert sum(model.invalid.values()) > 0
+    assert model.points[4].dropped > 0
+    assert model.scored + sum(model.invalid.values()) == 24 * 5
     table = best_of_n_tables(found)[0]
     row = next(row for row in table.rows if row[0] == "py:study_world:sometimes")
-    assert row[-1].value == sum(model["invalid"].values())
+    assert row[-1].value == sum(model.invalid.values())
 
 
 def test_a_comparer_is_refused_before_anything_is_written(tmp_path):
@@ -406,8 +406,8 @@ def test_who_learnt_from_the_judges_own_split_is_said_stored_and_shown(tmp_path)
 def test_items_that_the_judge_cannot_grade_are_left_out_at_once_couple_by_couple(tmp_path):
     heard: list[str] = []
     found = run(tmp_path, judge=HashJudge(refused="tea"), heard=heard)
-    assert found["details"]["items"] == 18
-    assert found["details"]["items_refused"] == {"no tea here": 6}
+    assert found.details.items == 18
+    assert found.details.items_refused == {"no tea here": 6}
     assert any("no tea here" in line for line in heard)
     assert len(read_candidates(tmp_path / "candidates.jsonl")) == 3 * 5
 
@@ -446,8 +446,8 @@ def test_fewer_of_the_suites_own_answers_are_drawn_by_seed():
 
 def test_the_suites_own_answers_are_a_check_that_correlate_refuses(tmp_path):
     found = run(tmp_path, candidates="suite")
-    assert found["ks"] == [1, 2]
-    assert found["models"]["py:small_suite:follows_posts"]["points"][1]["regret"]["value"] == pytest.approx(0)
+    assert found.ks == (1, 2)
+    assert found.models["py:small_suite:follows_posts"].points[1].regret.value == pytest.approx(0)
     assert gains(found, "longer") == pytest.approx([0, 0])
     with pytest.raises(StudyError, match="the suite's own answers"):
         read_study(tmp_path)
@@ -502,6 +502,6 @@ def test_a_real_language_model_writes_and_real_models_choose(tmp_path, tiny_poli
     candidates = read_candidates(tmp_path / "candidates.jsonl")
     assert any(one.tokens_out > 0 for one in candidates.values())
     assert load_generator(f"lm:{tiny_policy}").card.revision
-    assert set(found["models"]) == {f"hf:{tiny_reward_model}", "longer"}
+    assert set(found.models) == {f"hf:{tiny_reward_model}", "longer"}
     again = best_of_n(make_settings(values), tmp_path, suite=world(), say=heard.append)
     assert again == found

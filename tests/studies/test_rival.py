@@ -4,7 +4,8 @@ import pytest
 from rival import adherent_and_missing, answer_stances, rival_pairs
 
 from prbench.data import Suite, load_pairs, write_pairs
-from prbench.judge import rubric_tags, wants
+from prbench.judge import rubric_tags
+from prbench.types import read_stances
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +20,7 @@ def made(mirror):
 
 def test_chosen_meets_all_of_the_users_aspects_and_rejected_none(mirror, made):
     stances, tags = answer_stances(mirror), rubric_tags(mirror)
-    wanted = {(pair.user, pair.question): dict(wants(tags[pair.id])) for pair in mirror}
+    wanted = {(pair.user, pair.question): read_stances(tags[pair.id]) for pair in mirror}
     for pair in made:
         for axis, pole in wanted[pair.user, pair.question].items():
             assert stances[pair.question][pair.chosen][axis] == pole

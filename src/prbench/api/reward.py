@@ -193,7 +193,7 @@ def _path(model: Model) -> Path:
 
 
 def _identity(model: Model) -> str:
-    return digest(model.card.model_dump(mode="json", include={"address", "revision", "parameters"}))[:32]
+    return digest(model.card.identity)[:32]
 
 
 def _saved(model: Model) -> Scale:

@@ -43,20 +43,6 @@ class Contrast(NamedTuple):
     second: int
 
 
-def stance(pair: Pair) -> dict[str, str]:
-    """What the pair's user wants, by axis; empty where the tags do not say.
-
-    Example:
-        >>> tags = {"axis": "risk+shape", "pole": "caution+steps"}
-        >>> stance(Pair(id="1", user="ann", question="Tea?", chosen="Green.", rejected="Black.", tags=tags))
-        {'risk': 'caution', 'shape': 'steps'}
-    """
-    axes, poles = (pair.tags.get(tag, "") for tag in ("axis", "pole"))
-    if not axes or not poles or axes.count("+") != poles.count("+"):
-        return {}
-    return dict(zip(axes.split("+"), poles.split("+"), strict=True))
-
-
 @dataclass(frozen=True)
 class Corpus:
     """Everything the checks look at.
@@ -110,7 +96,7 @@ class Corpus:
         """The poles of each axis, in alphabetical order."""
         poles: dict[str, set[str]] = {}
         for pair in self.pairs:
-            for axis, pole in stance(pair).items():
+            for axis, pole in pair.stances.items():
                 poles.setdefault(axis, set()).add(pole)
         return {axis: tuple(sorted(poles[axis])) for axis in sorted(poles)}
 
@@ -135,7 +121,7 @@ class Corpus:
         known: dict[tuple[tuple[str, ...], int, int], int] = {}
         places = []
         for pair, (chosen, rejected) in zip(self.pairs, self.sides, strict=True):
-            wants = stance(pair)
+            wants = pair.stances
             axes = tuple(wants)
             forward = wants[axes[0]] == self.axes[axes[0]][0] if axes else chosen < rejected
             first, second = (chosen, rejected) if forward else (rejected, chosen)
@@ -186,7 +172,7 @@ class Corpus:
         """What each user wants, by axis; more than one pole on an axis is a contradiction."""
         found: dict[str, dict[str, set[str]]] = {}
         for pair in self.pairs:
-            for axis, pole in stance(pair).items():
+            for axis, pole in pair.stances.items():
                 found.setdefault(pair.user, {}).setdefault(axis, set()).add(pole)
         return {user: {axis: frozenset(poles) for axis, poles in held.items()} for user, held in found.items()}
 

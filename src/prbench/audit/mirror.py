@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prbench.audit.corpus import Corpus, stance
+from prbench.audit.corpus import Corpus
 from prbench.audit.raters import Floats, Opinion
 from prbench.audit.result import Example, Figure, Finding, Verdict
 from prbench.audit.settings import Settings
@@ -59,7 +59,7 @@ def _broken(pairs: Sequence[Pair]) -> str:
     if len(pairs) != 2:
         return f"{len(pairs)} halves"
     one, two = pairs
-    ours, theirs = stance(one), stance(two)
+    ours, theirs = one.stances, two.stances
     same = [axis for axis in ours if ours[axis] == theirs.get(axis)]
     wrong = {
         "the questions differ": one.question != two.question,

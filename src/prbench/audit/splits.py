@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations, product
 
-from prbench.audit.corpus import Corpus, stance
+from prbench.audit.corpus import Corpus
 from prbench.audit.result import Example, Figure, Finding, Verdict
 from prbench.audit.settings import Settings
 from prbench.texts import near_duplicates
@@ -88,14 +88,14 @@ class DisjointSplits:
         unseen = {
             axis
             for pair in corpus.pairs
-            if pair.tags.get("unseen") == "yes" and len(stance(pair)) == 1
-            for axis in stance(pair)
+            if pair.tags.get("unseen") == "yes" and len(pair.stances) == 1
+            for axis in pair.stances
         }
         train = [pair for pair in corpus.pairs if pair.tags.get("split") == self.settings.train]
         found = [
             Example(ids=(pair.id,), detail=f"axis {pair.tags.get('axis', '')!r}")
             for pair in train
-            if pair.tags.get("unseen") == "yes" or unseen & stance(pair).keys()
+            if pair.tags.get("unseen") == "yes" or unseen & pair.stances.keys()
         ]
         return Figure.counted("pairs of train on an unseen axis", len(train), found)
 

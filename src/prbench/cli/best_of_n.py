@@ -101,7 +101,7 @@ def best_of_n(
         print(f"stopped after {until.value}; the same command without --until goes on", file=sys.stderr)
         return
     typer.echo(
-        json.dumps(found, ensure_ascii=False, indent=2, allow_nan=False)
+        json.dumps(found.model_dump(mode="json"), ensure_ascii=False, indent=2, allow_nan=False)
         if format is Format.json
         else report.render(best_of_n_tables(found), cast(report.Format, format.value))
     )

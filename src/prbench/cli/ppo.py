@@ -3,11 +3,14 @@
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from prbench.cli.app import Format, FormatOption
+
+if TYPE_CHECKING:
+    from prbench.studies.ppo.outcome import PPOStudy
 
 
 class Engine(StrEnum):
@@ -111,7 +114,7 @@ def ppo(
     _show(ppo_study(settings, models, out, train_only=train_only), out, format)
 
 
-def _show(found: dict[str, Any] | None, out: Path, format: Format) -> None:
+def _show(found: "PPOStudy | None", out: Path, format: Format) -> None:
     import json
     from typing import cast
 
@@ -121,7 +124,7 @@ def _show(found: dict[str, Any] | None, out: Path, format: Format) -> None:
     if found is None:
         return
     typer.echo(
-        json.dumps(found, ensure_ascii=False, indent=2, allow_nan=False)
+        json.dumps(found.to_json(), ensure_ascii=False, indent=2, allow_nan=False)
         if format is Format.json
         else report.render(ppo_tables(found), cast(report.Format, format.value))
     )

@@ -2,7 +2,7 @@
 
 from prbench.contexts.budget import Unfit, is_rater, render_all
 from prbench.contexts.builder import ContextBuilder, Shown, ShownAnswers, aspect_line
-from prbench.contexts.derange import decides, derangement, mirror_twins, stances
+from prbench.contexts.derange import derangement, mirror_twins, user_stances
 
 __all__ = [
     "ContextBuilder",
@@ -10,10 +10,9 @@ __all__ = [
     "ShownAnswers",
     "Unfit",
     "aspect_line",
-    "decides",
     "derangement",
     "is_rater",
     "mirror_twins",
     "render_all",
-    "stances",
+    "user_stances",
 ]

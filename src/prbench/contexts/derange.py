@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from prbench.errors import ContextError
 from prbench.types import Pair
@@ -49,22 +49,9 @@ def mirror_twins(pairs: Sequence[Pair]) -> dict[str, Pair]:
     return twins
 
 
-def stances(pairs: Iterable[Pair]) -> dict[str, dict[str, str]]:
-    """What each user wants on each axis, read off the `axis` and `pole` tags of the user's own pairs."""
+def user_stances(pairs: Iterable[Pair]) -> dict[str, dict[str, str]]:
+    """What each user wants on each axis, read off the tags of the user's own pairs."""
     held: dict[str, dict[str, str]] = defaultdict(dict)
     for pair in pairs:
-        held[pair.user].update(decides(pair.tags))
+        held[pair.user].update(pair.stances)
     return dict(held)
-
-
-def decides(tags: Mapping[str, str]) -> dict[str, str]:
-    """The axes that decide a pair, with the pole its user wants.
-
-    Example:
-        >>> decides({"axis": "risk+brevity", "pole": "caution+brief"})
-        {'risk': 'caution', 'brevity': 'brief'}
-    """
-    axes, poles = tags.get("axis", ""), tags.get("pole", "")
-    if not axes or not poles:
-        return {}
-    return dict(zip(axes.split("+"), poles.split("+"), strict=False))

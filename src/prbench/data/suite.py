@@ -13,7 +13,7 @@ from pydantic import Field
 from prbench.data.fingerprint import fingerprint
 from prbench.data.sampling import stratified_order
 from prbench.errors import DataError
-from prbench.types import Frozen, Pair
+from prbench.types import Frozen, Pair, read_stances
 
 
 class Counts(Frozen):
@@ -213,12 +213,10 @@ def check_structure(pairs: Iterable[Pair], where: Where = _by_id) -> None:
     users: dict[str, dict[str, Pair]] = {}
     couple_of: dict[str, Pair] = {}
     for pair in pairs:
-        axes, poles = (pair.tags.get(name, "") for name in ("axis", "pole"))
-        if axes and poles and axes.count("+") != poles.count("+"):
-            raise DataError(
-                f"{where(pair)}: axis {axes!r} and pole {poles!r} have not equally many parts",
-                hint="give one pole for each axis, joined by '+' in the same order",
-            )
+        try:
+            read_stances(pair.tags)
+        except DataError as error:
+            raise DataError(f"{where(pair)}: {error.message}", hint=error.hint) from None
         if not (couple := pair.tags.get("couple")):
             continue
         users.setdefault(couple, {}).setdefault(pair.user, pair)

@@ -7,7 +7,7 @@ weights with any of them, and what it cannot grade is a status, never a number.
 from prbench.judge.accuracy import Examination, examine, judge_accuracy, require_able
 from prbench.judge.load import load_judge
 from prbench.judge.protocol import HIGHEST, Grade, Grading, RubricJudge
-from prbench.judge.rubrics import Want, rubric_tags, wants
+from prbench.judge.rubrics import rubric_tags
 from prbench.judge.shared import shares, shares_training
 
 __all__ = [
@@ -16,7 +16,6 @@ __all__ = [
     "Grade",
     "Grading",
     "RubricJudge",
-    "Want",
     "examine",
     "judge_accuracy",
     "load_judge",
@@ -24,5 +23,4 @@ __all__ = [
     "rubric_tags",
     "shares",
     "shares_training",
-    "wants",
 ]

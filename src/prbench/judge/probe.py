@@ -12,7 +12,6 @@ import numpy as np
 from prbench.data.passages import Passage
 from prbench.errors import DataError
 from prbench.judge.logistic import Floats, fit, minimise, sigmoid
-from prbench.judge.rubrics import wants
 from prbench.types import Pair
 
 _PENALTY = 1.0
@@ -54,7 +53,7 @@ def answer_examples(pairs: Iterable[Pair]) -> list[Example]:
     poles = _poles(pairs)
     found: dict[tuple[str, str], Example] = {}
     for pair in pairs:
-        for axis, pole in wants(pair.tags):
+        for axis, pole in pair.stances.items():
             one, two = poles[axis]
             opposite = two if pole == one else one
             found.setdefault((pair.chosen, axis), Example(pair.chosen, axis, pole, pair.question))
@@ -75,7 +74,7 @@ def passage_examples(passages: Iterable[Passage], axes: Iterable[str]) -> list[E
 def _poles(pairs: Sequence[Pair]) -> dict[str, tuple[str, str]]:
     found: dict[str, set[str]] = {}
     for pair in pairs:
-        for axis, pole in wants(pair.tags):
+        for axis, pole in pair.stances.items():
             found.setdefault(axis, set()).add(pole)
     for axis, poles in found.items():
         if len(poles) != 2:

@@ -42,8 +42,7 @@ class Grading:
 
     def key(self, judge: "RubricJudge") -> str:
         """Content hash over who judges and what: equal gradings are one call, in this study and in the next."""
-        card = judge.card
-        who = [card.address, card.revision, dict(card.parameters)]
+        who = list(judge.card.identity.values())
         question, answer, aspects, *wanted = self._content
         return digest([who, question, answer, [aspect.model_dump() for aspect in aspects], wanted])[:32]
 

@@ -15,9 +15,8 @@ from prbench.errors import AddressError, ConfigError
 from prbench.judge.ngrams import NGrams
 from prbench.judge.probe import Example, Features, StanceProbe, answer_examples, passage_examples
 from prbench.judge.protocol import HIGHEST, Grade, Grading
-from prbench.judge.rubrics import wants
 from prbench.models import ModelCard
-from prbench.types import Pair
+from prbench.types import Pair, read_stances
 
 PASSAGES = "#passages"
 _CHUNK = 256
@@ -80,10 +79,10 @@ class StanceJudge:
 
     def refuses(self, grading: Grading) -> str | None:
         """An axis that it was not trained on, an answer that it was trained on, a rubric without axes, no answer."""
-        wanted = wants(grading.tags)
+        wanted = read_stances(grading.tags)
         if not wanted:
             return "the rubric names no axis: a stance probe cannot grade it"
-        for axis, pole in wanted:
+        for axis, pole in wanted.items():
             if pole not in self.probe.axes.get(axis, ()):
                 return f"no training answers at pole {pole!r} of axis {axis!r}"
         if grading.answer in self._learnt:
@@ -110,7 +109,8 @@ class StanceJudge:
         for place, grading in gradings.items():
             if place not in grades:
                 shares = [
-                    float(self.probe.shares(axis, pole, [grading.answer])[0]) for axis, pole in wants(grading.tags)
+                    float(self.probe.shares(axis, pole, [grading.answer])[0])
+                    for axis, pole in read_stances(grading.tags).items()
                 ]
                 grades[place] = Grade.given(
                     [HIGHEST * share for share in shares], tokens_in=self.probe.features.size(grading.answer)

@@ -33,6 +33,11 @@ class ModelCard(Frozen):
     """What a difference of a Rater's scores means: `log-odds` where they are Bradley–Terry rewards, so that σ of it is
     a probability and calibration can be measured; `points` for any other scale."""
 
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What tells this model from any other, and goes into every key under which an answer is kept."""
+        return {"address": self.address, "revision": self.revision, "parameters": dict(self.parameters)}
+
     @field_serializer("reads")
     def _in_order(self, reads: frozenset[Channel]) -> list[str]:
         return sorted(reads)  # a set has no order, and two records of one model must be equal

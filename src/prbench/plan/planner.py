@@ -81,7 +81,7 @@ class Planner:
         """The key of the plan that this pair needs."""
         if pair.id not in self._keys:
             prompt = self.prompt(pair)
-            who = [self.card.address, self.card.revision, dict(self.card.parameters), self._max_tokens]
+            who = [*self.card.identity.values(), self._max_tokens]
             asked = prompt.reason if isinstance(prompt, Unfit) else prompt.messages
             self._keys[pair.id] = digest([who, asked])[:32]
         return self._keys[pair.id]

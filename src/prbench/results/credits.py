@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from prbench.data.fingerprint import hash_text
-from prbench.types import Frozen, Pair, Record
+from prbench.types import Frozen, Pair, Record, read_stances
 
 
 class PairRow(Frozen):
@@ -50,6 +50,11 @@ class PairRow(Frozen):
     def item(self) -> str:
         """What is asked: the pair of items where a suite says so, for all may share a question; else the question."""
         return self.tags.get("item_pair", self.question)
+
+    @property
+    def stances(self) -> dict[str, str]:
+        """What decides the pair and which pole its user wants there, by axis."""
+        return read_stances(self.tags)
 
     @property
     def unit(self) -> str:

@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from prbench import stats
-from prbench.contexts import decides
 from prbench.results.credits import Credit, Credits
 from prbench.results.effects import DIFFERENCES, HEADROOM, own_context
 from prbench.results.result import BaselineResult, ContextResult, Effects, Headroom, WorstGroup
@@ -206,8 +205,8 @@ class Measure:
         groups: dict[str, list[Credit]] = defaultdict(list)
         for row in rows:
             shown = row.records[0].shown_user
-            if shown is not None and shown != row.row.user and decides(row.row.tags):
-                groups[relation(decides(row.row.tags), self._stances.get(shown, {}))].append(row)
+            if shown is not None and shown != row.row.user and row.row.stances:
+                groups[relation(row.row.stances, self._stances.get(shown, {}))].append(row)
         return {key: self.accuracy(f"{name} shown {key}", group) for key, group in sorted(groups.items())}
 
     def _difference(self, name: str, one: Credits, two: Credits) -> Estimate:

@@ -19,8 +19,7 @@ _BATCH = 500
 
 def call_key(card: ModelCard, prompt: Prompt, repeat: int = 0) -> str:
     """The key of one call; repeats differ only for models that sample."""
-    who = [card.address, card.revision, dict(card.parameters)]
-    asked: list[object] = [who, prompt.messages]
+    asked: list[object] = [list(card.identity.values()), prompt.messages]
     if not card.deterministic and repeat:
         asked.append(repeat)
     return digest(asked)[:32]

@@ -14,7 +14,7 @@ from typing import NamedTuple, Self
 
 from prbench.config import ModelOptions, digest
 from prbench.errors import ModelError
-from prbench.models import Model, ModelCard, load_model
+from prbench.models import Model, load_model
 from prbench.models._flops import Effort
 from prbench.run.asking import Tally, effort_of, reply
 from prbench.run.shards import View
@@ -29,7 +29,7 @@ class Place(NamedTuple):
     address: str
     options: ModelOptions
     identity: str
-    """Hash over the model's card, which the worker's own model must have as well."""
+    """Hash over the identity of the model's card, which the worker's own model must have as well."""
     folder: str
     """Where relative paths start."""
     path: tuple[str, ...]
@@ -43,12 +43,7 @@ class Place(NamedTuple):
             options = options.model_copy(update={"template": options.template.resolve()})
         folder = str(Path.cwd())
         path = tuple(entry or folder for entry in sys.path)
-        return cls(address, options, identity(model.card), folder, path, threads)
-
-
-def identity(card: ModelCard) -> str:
-    """Hash over everything of a card that goes into call keys."""
-    return digest(card.model_dump(mode="json", include={"address", "revision", "parameters"}))
+        return cls(address, options, digest(model.card.identity), folder, path, threads)
 
 
 class Desk:
@@ -65,7 +60,7 @@ class Desk:
         place = self._place
         _settle(place)
         model = load_model(place.address, place.options)
-        if identity(model.card) != place.identity:
+        if digest(model.card.identity) != place.identity:
             raise ModelError(
                 f"{place.address}: a worker in {place.folder!r} opened another model than the run's: "
                 f"revision {model.card.revision!r}, parameters {dict(model.card.parameters)}",

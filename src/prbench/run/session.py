@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from prbench.config import RunConfig, digest
-from prbench.contexts import ContextBuilder, is_rater, stances
+from prbench.contexts import ContextBuilder, is_rater, user_stances
 from prbench.data import Suite, load_pairs
 from prbench.errors import ConfigError, did_you_mean
 from prbench.models import BASELINES, Model, Rater, load_encoder, load_generator, load_model
@@ -63,9 +63,8 @@ class Session:
     @cached_property
     def identity(self) -> Json:
         """Everything that can change an answer."""
-        card = self.model.card.model_dump(mode="json", include={"address", "revision", "parameters"})
         fingerprints = [suite.record.fingerprint for suite in (self.suite, self.everything)]
-        return {**self.config.identity(), "card": card, "fingerprints": fingerprints}
+        return {**self.config.identity(), "card": self.model.card.identity, "fingerprints": fingerprints}
 
     def default_folder(self) -> Path:
         """`runs/<suite>-<model>-<8 hex of the resolved configuration>`."""
@@ -122,7 +121,7 @@ class Session:
         return RunFacts(
             card=model.card,
             dataset=self.suite.record,
-            stances=stances(self.everything),
+            stances=user_stances(self.everything),
             contexts=tuple(map(str, self.contexts)),
             unsupported=tuple(map(str, self.unsupported)),
             expected=model.expected if isinstance(model, Replay) else self._orders * self.config.repeats,

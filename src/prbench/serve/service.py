@@ -158,8 +158,7 @@ class RewardService:
         """Changes with whatever could change a score; empty where that cannot be told, so that nobody caches."""
         if not self.card.reusable or self._learned:
             return ""
-        known = self.card.model_dump(mode="json", include={"address", "revision", "parameters"})
-        return digest([known, str(self._views.context), *self._choice])[:16]
+        return digest([self.card.identity, str(self._views.context), *self._choice])[:16]
 
     def _show(self, items: Sequence[Item]) -> Sequence[AnswerView | ItemError]:
         return self._views.show(items, judged=self._learned)

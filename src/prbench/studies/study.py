@@ -41,6 +41,21 @@ class Judge(Frozen):
         """Whether its accuracy cannot be told from guessing; without an interval nothing can."""
         return self.accuracy.low is None or self.accuracy.low <= self.chance
 
+    def told(self, what: str) -> str:
+        """How good it is, in words.
+
+        Args:
+            what: What it was examined on, `labelled pairs` say.
+
+        Example:
+            >>> Judge(address="j", accuracy=Measured(value=0.75, low=0.7, high=0.8, n=40)).told("labelled pairs")
+            'judge j: 75.0 [70.0, 80.0] % of 40 labelled pairs right, guessing gives 50 %'
+        """
+        found = self.accuracy
+        ends = "" if found.low is None or found.high is None else f" [{100 * found.low:.1f}, {100 * found.high:.1f}]"
+        shown = f"{100 * found.value:.1f}{ends} % of {found.n:,} {what} right"
+        return f"judge {self.address}: {shown}, guessing gives {100 * self.chance:g} %"
+
 
 class Labels(Frozen):
     """Which items belong together."""

@@ -51,7 +51,7 @@ class Axes:
         """The axes that some pairs are decided on."""
         poles: dict[str, set[str]] = {}
         for pair in pairs:
-            for axis, pole in decided(pair):
+            for axis, pole in pair.stances.items():
                 poles.setdefault(axis, set()).add(pole)
         if not poles:
             raise DataError(
@@ -62,12 +62,6 @@ class Axes:
     def stance(self, axis: str, pole: str) -> Stance:
         """Which side of the axis a pole is."""
         return Stance(axis, 1 if self.poles[axis][1] == pole else -1)
-
-
-def decided(pair: Pair) -> list[tuple[str, str]]:
-    """What decides a pair: axis and the pole that its user wants."""
-    axes, poles = (pair.tags.get(name, "").split("+") for name in ("axis", "pole"))
-    return [(axis, pole) for axis, pole in zip(axes, poles, strict=True) if axis]
 
 
 def labelled(pairs: Sequence[Pair], passages: Sequence[Passage], axes: Axes, *, posts: bool = True) -> list[Labelled]:
@@ -89,7 +83,7 @@ def post_stances(pairs: Iterable[Pair], axes: Axes) -> dict[str, tuple[Stance, .
     found: dict[str, set[Stance]] = {}
     for pair in pairs:
         texts = {post.id: post.text for post in pair.profile}
-        for (axis, pole), aspect in zip(decided(pair), pair.rubric_aspects, strict=False):
+        for (axis, pole), aspect in zip(pair.stances.items(), pair.rubric_aspects, strict=False):
             for name in aspect.evidence.split(","):
                 if axis in axes.poles and name.strip() in texts:
                     found.setdefault(texts[name.strip()], set()).add(axes.stance(axis, pole))
@@ -100,7 +94,7 @@ def answer_stances(pairs: Iterable[Pair], axes: Axes) -> dict[str, tuple[Stance,
     """The stances of each answer: the chosen one shows the user's poles, the rejected one their opposites."""
     found: dict[str, set[Stance]] = {}
     for pair in pairs:
-        for axis, pole in decided(pair):
+        for axis, pole in pair.stances.items():
             if axis in axes.poles:
                 stance = axes.stance(axis, pole)
                 found.setdefault(pair.chosen, set()).add(stance)

@@ -181,8 +181,7 @@ class Desk:
         return Rejection(value.reason, call.text) if isinstance(value, Unreadable) else value
 
     def _key(self, prompt: Prompt, attempt: int) -> str:
-        card = self._generator.card
-        who = [card.address, card.revision, dict(card.parameters)]
+        who = list(self._generator.card.identity.values())
         return digest([who, self._decoding.attempt(attempt), prompt.messages])[:32]
 
     def _fetch(self, what: str, requests: Mapping[str, Request[Any]], attempt: int) -> None:

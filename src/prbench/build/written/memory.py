@@ -124,7 +124,7 @@ class _Generator:
         if n != 1:
             raise ValueError(f"gates ask for one text, not for {n}")
         how: dict[str, Any] = {"max_tokens": max_tokens, "temperature": temperature, "seed": seed, "stop": list(stop)}
-        who = [self.card.address, self.card.revision, dict(self.card.parameters), how]
+        who = [*self.card.identity.values(), how]
         keys = [digest([who, prompt.messages])[:32] for prompt in prompts]
         known = {place: kept.outcome for place, key in enumerate(keys) if (kept := self._memory.find(key))}
         for place, outcome in known.items():

@@ -6,7 +6,6 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from prbench.contexts import decides
 from prbench.report.charts import figure, heat_class, heat_table
 from prbench.report.charts.heat import HeatCell
 from prbench.report.numbers import interval
@@ -80,7 +79,7 @@ def _axes(entry: Entry) -> dict[str, Estimate]:
     """Accuracy by axis; a pair that several axes decide counts under each."""
     groups: dict[str, list[Credit]] = defaultdict(list)
     for credit in entry.credits[str(entry.headline)].rows:
-        for axis in decides(credit.row.tags):
+        for axis in credit.row.stances:
             groups[axis].append(credit)
     measure = Measure(entry.config.seed, entry.config.resamples)
     return {axis: measure.accuracy(f"report axis {axis}", rows) for axis, rows in groups.items()}

@@ -66,7 +66,7 @@ def item_slots(item: Item, settings: Settings, card: ModelCard) -> list[Slot]:
         prompt = policy_prompt(item.pair, posts=settings.posts, style=style.instruction, words=settings.words)
         number = counted[prompt]
         counted[prompt] += 1
-        who = [card.address, card.revision, dict(card.parameters)]
+        who = list(card.identity.values())
         how = [settings.temperature, settings.max_tokens, settings.seed, number]
         key = digest([who, prompt.messages, how])[:16]
         slots.append(Slot(key, prompt, number, style.name, hash_text(item.pair.question)[:16]))

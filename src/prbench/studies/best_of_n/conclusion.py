@@ -1,10 +1,11 @@
 """The files that a best-of-N study ends in; both follow from what is on disk, so the same rows give the same files."""
 
-import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from pydantic import ValidationError
 
 from prbench._version import __version__
 from prbench.data import Suite
@@ -14,13 +15,21 @@ from prbench.studies.best_of_n.candidates import Candidate
 from prbench.studies.best_of_n.contenders import Contender
 from prbench.studies.best_of_n.grades import Exam, Graded
 from prbench.studies.best_of_n.items import Item, Selected
-from prbench.studies.best_of_n.outcome import Entered, World, common_lines, model_curve, model_outcome
+from prbench.studies.best_of_n.outcome import (
+    BestOfCurves,
+    CandidateCounts,
+    CurvesDetails,
+    Entered,
+    World,
+    common_lines,
+    model_curve,
+    model_outcome,
+)
 from prbench.studies.best_of_n.scores import Place, noised_scores
 from prbench.studies.best_of_n.settings import Settings
 from prbench.studies.study import FILE as STUDY
 from prbench.studies.study import Study
 
-Json = dict[str, Any]
 CURVES = "curves.json"
 
 
@@ -49,47 +58,55 @@ class Results(NamedTuple):
         return {place: found.grade.score for place, found in self.graded.items()}
 
 
-def conclude(folder: RunFolder, settings: Settings, everything: Suite, results: Results) -> Json:
+def conclude(folder: RunFolder, settings: Settings, everything: Suite, results: Results) -> BestOfCurves:
     """Compute all curves and write `curves.json` and `study.json`."""
     world = _world(settings, results)
     entered = _entered(results, settings.seed)
     curves = {one.name: model_curve(world, one) for one in entered}
     outcomes = {one.name: model_outcome(world, one, curves[one.name]) for one in entered}
-    head: Json = {
-        "kind": "best-of-n",
-        "suite": everything.record.name,
-        "policy": settings.policy or "suite",
-        "candidates": settings.candidates,
-        "endpoint": f"best of {world.k}, mean aspect score from 0 to 2",
-        "judge": results.exam.judge.model_dump(mode="json"),
-        "details": _details(settings, everything, results, world)
-        | {"left_out": sorted(name for name, outcome in outcomes.items() if outcome is None)},
-    }
+    found = BestOfCurves(
+        kind="best-of-n",
+        suite=everything.record.name,
+        policy=settings.policy or "suite",
+        candidates=settings.candidates,
+        endpoint=f"best of {world.k}, mean aspect score from 0 to 2",
+        judge=results.exam.judge,
+        details=_details(
+            settings, everything, results, world, [name for name, outcome in outcomes.items() if outcome is None]
+        ),
+        ks=tuple(range(1, world.n + 1)),
+        lines=common_lines(world),
+        models=curves,
+    )
+    written = found.model_dump(mode="json")
     study = {
-        **head,
+        **{key: value for key, value in written.items() if key not in ("ks", "lines", "models")},
         "items": {item.id: {"unit": item.unit, "question": item.question} for item in results.items},
         "models": {name: outcome for name, outcome in outcomes.items() if outcome is not None},
     }
     Study.model_validate(study)
-    found = {**head, "ks": list(range(1, world.n + 1)), "lines": common_lines(world), "models": curves}
-    folder.write_json(CURVES, found)
+    folder.write_json(CURVES, written)
     folder.write_json(STUDY, study)
     return found
 
 
-def read_curves(path: Path) -> Json:
+def read_curves(path: Path) -> BestOfCurves:
     """The curves of a finished study.
 
     Args:
         path: Its folder.
     """
     try:
-        found: Json = json.loads((path / CURVES).read_text(encoding="utf-8"))
+        return BestOfCurves.model_validate_json((path / CURVES).read_bytes())
     except OSError as error:
         raise StudyError(
             f"{str(path)!r} has no {CURVES}", hint="was the study finished? run the same command again"
         ) from error
-    return found
+    except ValidationError as error:
+        raise StudyError(
+            f"{path / CURVES} is damaged: " + str(error).splitlines()[0],
+            hint="the command that made the study writes it anew, without a call",
+        ) from error
 
 
 def questions(items: Sequence[Item]) -> int:
@@ -118,36 +135,39 @@ def _entered(results: Results, seed: int) -> list[Entered]:
     return found
 
 
-def _details(settings: Settings, everything: Suite, results: Results, world: World) -> Json:
+def _details(
+    settings: Settings, everything: Suite, results: Results, world: World, left_out: Iterable[str]
+) -> CurvesDetails:
     reasons = Counter(found.grade.reason for found in results.graded.values() if found.grade.status != "ok")
-    return {
-        "prbench": __version__,
-        "n": world.n,
-        "k": world.k,
-        "settings": settings.model_dump(mode="json", exclude={"models"}),
-        "fingerprint": everything.record.fingerprint,
-        "items": len(results.items),
-        "questions": questions(results.items),
-        "candidates": _counts(results.candidates),
-        "items_refused": results.selected.refused,
-        "judge": {"missing": dict(results.exam.missing), "ungraded": dict(sorted(reasons.items()))},
-        "taught_alike": dict(results.taught_alike),
-    }
+    return CurvesDetails(
+        prbench=__version__,
+        n=world.n,
+        k=world.k,
+        settings=settings.model_dump(mode="json", exclude={"models"}),
+        fingerprint=everything.record.fingerprint,
+        items=len(results.items),
+        questions=questions(results.items),
+        candidates=_counts(results.candidates),
+        items_refused=results.selected.refused,
+        judge={"missing": dict(results.exam.missing), "ungraded": dict(sorted(reasons.items()))},
+        taught_alike=dict(results.taught_alike),
+        left_out=tuple(sorted(left_out)),
+    )
 
 
-def _counts(candidates: Mapping[str, Sequence[Candidate]]) -> Json:
+def _counts(candidates: Mapping[str, Sequence[Candidate]]) -> CandidateCounts:
     """How the drawing went, over distinct candidates and over items."""
     distinct = {one.key: one for listed in candidates.values() for one in listed}
     repeated = 0
     for listed in candidates.values():
         texts = [one.text for one in listed if one.status == "ok"]
         repeated += len(texts) - len(set(texts))
-    return {
-        "distinct": len(distinct),
-        "valid": sum(one.status == "ok" for one in distinct.values()),
-        "cut": sum(one.cut for one in distinct.values()),
-        "drawn_again": sum(one.attempt > 0 for one in distinct.values()),
-        "repeated_in_item": repeated,
-        "styles": dict(sorted(Counter(one.style for one in distinct.values()).items())),
-        "reasons": dict(sorted(Counter(one.reason for one in distinct.values() if one.reason).items())),
-    }
+    return CandidateCounts(
+        distinct=len(distinct),
+        valid=sum(one.status == "ok" for one in distinct.values()),
+        cut=sum(one.cut for one in distinct.values()),
+        drawn_again=sum(one.attempt > 0 for one in distinct.values()),
+        repeated_in_item=repeated,
+        styles=dict(sorted(Counter(one.style for one in distinct.values()).items())),
+        reasons=dict(sorted(Counter(one.reason for one in distinct.values() if one.reason).items())),
+    )

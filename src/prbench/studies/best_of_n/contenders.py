@@ -27,7 +27,7 @@ class Contender(NamedTuple):
     def slug(self) -> str:
         """Name of its file: for people to find, and different for whatever answers differently."""
         readable = re.sub(r"[^A-Za-z0-9.]+", "_", self.name).strip("_.")[:60] or "model"
-        who = [self.card.address, self.card.revision, dict(self.card.parameters), str(self.context)]
+        who = [*self.card.identity.values(), str(self.context)]
         return f"{readable}-{digest(who)[:6]}"
 
     def load(self) -> Rater:

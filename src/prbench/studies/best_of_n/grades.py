@@ -77,7 +77,7 @@ def examine_judge(judge: RubricJudge, split: Sequence[Pair], limit: int, known: 
     """
     card, pairs, whole = judge.card, list(Suite.of(split).limit(limit, seed)), rubric_tags(split)
     tags = {pair.id: whole[pair.id] for pair in pairs}
-    key = digest([card.address, card.revision, dict(card.parameters), fingerprint(pairs), tags, seed])[:32]
+    key = digest([*card.identity.values(), fingerprint(pairs), tags, seed])[:32]
     if known is not None and known.get("key") == key:
         return Exam.model_validate(known)
     found = examine(judge, pairs, tags=tags, seed=seed)

@@ -1,15 +1,16 @@
-"""From scores and grades to curves and the study: exact best-of-k for every k up to N, nothing beyond (D8)."""
+"""From scores and grades to curves and the study: exact best-of-k for every k up to N, nothing beyond ."""
 
+import dataclasses
 import math
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from prbench.judge import HIGHEST
-from prbench.stats import Clusters, ratio_interval
+from prbench.stats import Clusters, Estimate, OverOptimisation, ratio_interval
 from prbench.stats.best_of import (
     BestOf,
     Candidates,
@@ -21,11 +22,98 @@ from prbench.stats.best_of import (
 )
 from prbench.studies.best_of_n.items import Item
 from prbench.studies.best_of_n.scores import Place
+from prbench.studies.study import Judge
+from prbench.types import Frozen
 
 Json = dict[str, Any]
 Values = Mapping[Place, float | None]
 
-_LINES = ("true", "proxy", "random", "oracle", "regret", "gain")
+
+@dataclass(frozen=True, slots=True)
+class CurvedPoint(BestOf):
+    """One point of a reward model's curve."""
+
+    divergence_nats: float
+    """How far the choice of the best of k moves the policy."""
+
+
+class ServedUser(Frozen):
+    """What choosing does for one user."""
+
+    gain: float
+    items: int
+
+
+class ModelCurve(Frozen):
+    """Everything about one reward model."""
+
+    address: str
+    context: str
+    apart: bool
+    points: tuple[CurvedPoint, ...]
+    """From k = 1 to N."""
+    headroom: Estimate | None
+    """Gain over random as a share of the oracle's, at the endpoint; None unless there is clearly something to gain."""
+    users: Mapping[str, ServedUser]
+    over_optimisation: OverOptimisation | None
+    scored: int
+    invalid: Mapping[str, int]
+    """Why candidates have no score, and how often."""
+
+
+class CommonLines(Frozen):
+    """What can be said without any reward model, from k = 1 to N."""
+
+    random: tuple[Estimate, ...]
+    oracle: tuple[Estimate, ...]
+    dropped: tuple[int, ...]
+    """Items with fewer than k graded candidates."""
+
+
+class CandidateCounts(Frozen):
+    """How the drawing of candidates went, over distinct candidates and over items."""
+
+    distinct: int
+    valid: int
+    cut: int
+    drawn_again: int
+    repeated_in_item: int
+    styles: Mapping[str, int]
+    reasons: Mapping[str, int]
+
+
+class CurvesDetails(Frozen):
+    """How a best-of-N study was made."""
+
+    prbench: str
+    n: int
+    k: int
+    """The endpoint."""
+    settings: Mapping[str, Any]
+    fingerprint: str
+    items: int
+    questions: int
+    candidates: CandidateCounts
+    items_refused: Mapping[str, int]
+    judge: Mapping[str, Mapping[str, int]]
+    taught_alike: Mapping[str, str] = {}
+    left_out: tuple[str, ...]
+    """Models of which no item has k scored candidates."""
+
+
+class BestOfCurves(Frozen):
+    """What a best-of-N study found: `curves.json`."""
+
+    kind: Literal["best-of-n"]
+    suite: str
+    policy: str
+    candidates: Literal["policy", "suite"]
+    endpoint: str
+    judge: Judge
+    details: CurvesDetails
+    ks: tuple[int, ...]
+    lines: CommonLines
+    models: Mapping[str, ModelCurve]
 
 
 class Entered(NamedTuple):
@@ -73,34 +161,33 @@ class World:
         ]
 
 
-def common_lines(world: World) -> Json:
-    """What can be said without any reward model: the random and the oracle line over k."""
+def common_lines(world: World) -> CommonLines:
+    """The random and the oracle line over k."""
     points = _points(world, world.choices(world.grades), "lines")
-    return {
-        "random": [point.random.to_json() for point in points],
-        "oracle": [point.oracle.to_json() for point in points],
-        "dropped": [point.dropped for point in points],
-    }
+    return CommonLines(
+        random=tuple(point.random for point in points),
+        oracle=tuple(point.oracle for point in points),
+        dropped=tuple(point.dropped for point in points),
+    )
 
 
-def model_curve(world: World, entered: Entered) -> Json:
+def model_curve(world: World, entered: Entered) -> ModelCurve:
     """Everything about one reward model."""
     choices = world.choices(entered.scores)
     ks = range(1, world.n + 1)
     points = _points(world, choices, entered.name, "curve")
-    over = over_optimisation(choices, ks, world.rng(entered.name, "over"), resamples=world.resamples)
     gains = user_gains(world.choices(entered.scores, by_user=True), world.k)
-    return {
-        "address": entered.address,
-        "context": entered.context,
-        "apart": entered.apart,
-        "points": [_point(point) for point in points],
-        "headroom": _headroom(world, choices, entered.name),
-        "users": {gain.user: {"gain": gain.gain, "items": gain.items} for gain in gains},
-        "over_optimisation": None if over is None else {**asdict(over), "drop": over.drop.to_json()},
-        "scored": sum(score is not None for score in entered.scores.values()),
-        "invalid": dict(entered.reasons),
-    }
+    return ModelCurve(
+        address=entered.address,
+        context=entered.context,
+        apart=entered.apart,
+        points=tuple(_point(point) for point in points),
+        headroom=_headroom(world, choices, entered.name),
+        users={gain.user: ServedUser(gain=gain.gain, items=gain.items) for gain in gains},
+        over_optimisation=over_optimisation(choices, ks, world.rng(entered.name, "over"), resamples=world.resamples),
+        scored=sum(score is not None for score in entered.scores.values()),
+        invalid=dict(entered.reasons),
+    )
 
 
 def item_scores(world: World, entered: Entered) -> dict[str, float]:
@@ -113,13 +200,13 @@ def item_scores(world: World, entered: Entered) -> dict[str, float]:
     return found
 
 
-def model_outcome(world: World, entered: Entered, curve: Json) -> Json | None:
+def model_outcome(world: World, entered: Entered, curve: ModelCurve) -> Json | None:
     """The entry of one reward model in `study.json`; None where no item reaches the endpoint."""
     items = item_scores(world, entered)
     if not items:
         return None
-    point = curve["points"][world.k - 1]
-    score = {**point["true"], "value": math.fsum(items.values()) / len(items)}
+    point = curve.points[world.k - 1]
+    score = {**point.true.to_json(), "value": math.fsum(items.values()) / len(items)}
     outcome: Json = {"address": entered.address, "score": score, "items": items}
     if entered.context:
         outcome["context"] = entered.context
@@ -128,11 +215,11 @@ def model_outcome(world: World, entered: Entered, curve: Json) -> Json | None:
     if entered.apart:
         outcome["apart"] = True
     outcome["details"] = {
-        "gain": point["gain"],
-        "regret": point["regret"],
-        "headroom": curve["headroom"],
-        "dropped": point["dropped"],
-        "invalid": curve["invalid"],
+        "gain": point.gain.to_json(),
+        "regret": point.regret.to_json(),
+        "headroom": None if curve.headroom is None else curve.headroom.to_json(),
+        "dropped": point.dropped,
+        "invalid": dict(curve.invalid),
     }
     return outcome
 
@@ -142,12 +229,12 @@ def _points(world: World, choices: Sequence[Candidates], *names: str) -> tuple[B
     return best_of_curve(choices, ks, rng, resamples=world.resamples, bounds=(0.0, HIGHEST))
 
 
-def _point(point: BestOf) -> Json:
-    lines = {name: getattr(point, name).to_json() for name in _LINES}
-    return {"k": point.k, **lines, "dropped": point.dropped, "divergence_nats": best_of_divergence(point.k)}
+def _point(point: BestOf) -> CurvedPoint:
+    fields = {field.name: getattr(point, field.name) for field in dataclasses.fields(point)}
+    return CurvedPoint(**fields, divergence_nats=best_of_divergence(point.k))
 
 
-def _headroom(world: World, choices: Sequence[Candidates], name: str) -> Json | None:
+def _headroom(world: World, choices: Sequence[Candidates], name: str) -> Estimate | None:
     """Gain over random as a share of the oracle's, at the endpoint; None unless there is clearly something to gain."""
     gained, possible, kept = [], [], []
     for choice in choices:
@@ -160,5 +247,4 @@ def _headroom(world: World, choices: Sequence[Candidates], name: str) -> Json | 
     if not kept:
         return None
     clusters = Clusters.of([choice.user for choice in kept], [choice.question for choice in kept])
-    share = ratio_interval(gained, possible, clusters, world.rng(name, "headroom"), resamples=world.resamples)
-    return None if share is None else share.to_json()
+    return ratio_interval(gained, possible, clusters, world.rng(name, "headroom"), resamples=world.resamples)

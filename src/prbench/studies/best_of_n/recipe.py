@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from prbench.contexts import ContextBuilder
 from prbench.data import Suite, load_pairs
@@ -27,12 +27,11 @@ from prbench.studies.best_of_n.conclusion import Results, conclude, questions
 from prbench.studies.best_of_n.contenders import Contender, call_up, refuse_shared, taught_alike, taught_alike_notice
 from prbench.studies.best_of_n.grades import Exam, Graded, Judging, examine_judge
 from prbench.studies.best_of_n.items import Item, select_items, split_pairs
-from prbench.studies.best_of_n.outcome import Entered
+from prbench.studies.best_of_n.outcome import BestOfCurves, Entered
 from prbench.studies.best_of_n.scores import Place, score_candidates
 from prbench.studies.best_of_n.settings import Settings
 from prbench.types import Pair
 
-Json = dict[str, Any]
 Stage = Literal["candidates", "scores", "grades", "study"]
 STAGES: tuple[Stage, ...] = get_args(Stage)
 JUDGE = "judge.json"
@@ -51,7 +50,7 @@ def best_of_n(
     policy: Generator | None = None,
     judge: RubricJudge | None = None,
     say: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True),
-) -> Json | None:
+) -> BestOfCurves | None:
     """Make a best-of-N study, or continue one.
 
     Args:

@@ -1,23 +1,19 @@
 """A best-of-N study as a table: what each model's choice is worth, against a random one and the best possible."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from prbench.report.numbers import Number, interval
 from prbench.report.table import Table
 from prbench.stats import Estimate
 from prbench.studies.best_of_n.contenders import taught_alike_notice
+from prbench.studies.best_of_n.outcome import BestOfCurves, ModelCurve
 
-Json = Mapping[str, Any]
 
-
-def best_of_n_tables(found: Json) -> list[Table]:
+def best_of_n_tables(found: BestOfCurves) -> list[Table]:
     """Everything that is printed of a study.
 
     Args:
         found: What `best_of_n` returns and `curves.json` holds.
     """
-    n, k = found["details"]["n"], found["details"]["k"]
+    n, k = found.details.n, found.details.k
     shown = [number for number in (1, 4) if number < k]
     columns = [
         "model",
@@ -30,86 +26,83 @@ def best_of_n_tables(found: Json) -> list[Table]:
         "invalid",
     ]
     ranked, apart = ordered(found)
-    rows = [_row(name, found["models"][name], shown, k) for name in (*ranked, *apart)]
+    rows = [_row(name, found.models[name], shown, k) for name in (*ranked, *apart)]
     return [Table(_title(found, n), columns, rows, _notes(found, k, bool(apart)), first_numeric=2)]
 
 
-def ordered(found: Json) -> tuple[list[str], list[str]]:
+def ordered(found: BestOfCurves) -> tuple[list[str], list[str]]:
     """Ranked models and those apart, each best first."""
-    k = found["details"]["k"]
+    k = found.details.k
 
     def place(name: str) -> tuple[float, str]:
-        value = found["models"][name]["points"][k - 1]["true"]["value"]
+        value = found.models[name].points[k - 1].true.value
         return (-value if value is not None else float("inf"), name)
 
-    models = found["models"]
+    models = found.models
     return (
-        sorted((name for name in models if not models[name]["apart"]), key=place),
-        sorted((name for name in models if models[name]["apart"]), key=place),
+        sorted((name for name in models if not models[name].apart), key=place),
+        sorted((name for name in models if models[name].apart), key=place),
     )
 
 
-def _row(name: str, model: Json, shown: list[int], k: int) -> list[str]:
-    end = model["points"][k - 1]
-    marked = f"{name} *" if model["apart"] else name
+def _row(name: str, model: ModelCurve, shown: list[int], k: int) -> list[str]:
+    end = model.points[k - 1]
+    marked = f"{name} *" if model.apart else name
     return [
         marked,
-        model["context"] or "–",
-        *(_figure(model["points"][number - 1]["true"]["value"]) for number in shown),
-        ranged(end["true"]),
-        ranged(end["gain"], signed=True),
-        interval(_tidied(model["headroom"])),
-        _figure(end["regret"]["value"]),
-        Number(f"{sum(model['invalid'].values()):,}", sum(model["invalid"].values())),
+        model.context or "–",
+        *(_figure(model.points[number - 1].true.value) for number in shown),
+        ranged(end.true),
+        ranged(end.gain, signed=True),
+        interval(_tidied(model.headroom)),
+        _figure(end.regret.value),
+        Number(f"{sum(model.invalid.values()):,}", sum(model.invalid.values())),
     ]
 
 
-def _title(found: Json, n: int) -> str:
-    details = found["details"]
+def _title(found: BestOfCurves, n: int) -> str:
+    details = found.details
     return (
-        f"Best of {n} on {found['suite']} with {found['policy']}: true score, 0 to 2 "
-        f"({details['items']:,} items of {details['questions']:,} questions)"
+        f"Best of {n} on {found.suite} with {found.policy}: true score, 0 to 2 "
+        f"({details.items:,} items of {details.questions:,} questions)"
     )
 
 
-def _notes(found: Json, k: int, apart: bool) -> list[str]:
-    judge, accuracy = found["judge"], found["judge"]["accuracy"]
-    ends = f" [{100 * accuracy['low']:.1f}, {100 * accuracy['high']:.1f}]" if accuracy["high"] is not None else ""
-    lines, details = found["lines"], found["details"]
-    random, oracle = (ranged(lines[name][k - 1]) for name in ("random", "oracle"))
+def _notes(found: BestOfCurves, k: int, apart: bool) -> list[str]:
+    lines, details = found.lines, found.details
+    random, oracle = ranged(lines.random[k - 1]), ranged(lines.oracle[k - 1])
     notes = [
-        f"judge {judge['address']}: {100 * accuracy['value']:.1f}{ends} % of {accuracy['n']:,} labelled pairs right, "
-        f"guessing gives {100 * judge['chance']:g} %",
+        found.judge.told("labelled pairs"),
         f"a random candidate {random}, the best of {k} by the judge itself {oracle}",
     ]
-    counts = details["candidates"]
+    counts = details.candidates
     notes.append(
-        f"candidates: {counts['valid']:,} of {counts['distinct']:,} valid, {counts['cut']:,} cut off and trimmed, "
-        f"{counts['drawn_again']:,} drawn again"
+        f"candidates: {counts.valid:,} of {counts.distinct:,} valid, {counts.cut:,} cut off and trimmed, "
+        f"{counts.drawn_again:,} drawn again"
     )
-    if refused := sum(details["items_refused"].values()):
+    if refused := sum(details.items_refused.values()):
         notes.append(f"{refused:,} items that the judge cannot grade are no part of the study")
-    if dropped := lines["dropped"][k - 1]:
+    if dropped := lines.dropped[k - 1]:
         notes.append(f"{dropped:,} items have fewer than {k} graded candidates and are left out at k = {k}")
-    if notice := taught_alike_notice(details.get("taught_alike", {})):
+    if notice := taught_alike_notice(details.taught_alike):
         notes.append(notice)
-    if details["left_out"]:
-        notes.append(f"no item with {k} scored candidates: {', '.join(details['left_out'])}")
+    if details.left_out:
+        notes.append(f"no item with {k} scored candidates: {', '.join(details.left_out)}")
     if apart:
         notes.append("* apart: shown, but in no ranking and no correlation")
-    if found["candidates"] == "suite":
+    if found.candidates == "suite":
         notes.append("the candidates are the suite's own answers: a check of the machinery, never a correlation")
     return notes
 
 
-def ranged(metric: Json, *, signed: bool = False) -> Number:
+def ranged(estimate: Estimate, *, signed: bool = False) -> Number:
     """A score with its interval.
 
     Example:
-        >>> ranged({"value": 1.25, "low": 1.0, "high": 1.5, "n": 8})
+        >>> ranged(Estimate(1.25, 1.0, 1.5, n=8))
         '1.250 [1.000, 1.500]'
     """
-    value, low, high = (_tidy(metric[name]) for name in ("value", "low", "high"))
+    value, low, high = map(_tidy, (estimate.value, estimate.low, estimate.high))
     if value is None:
         return Number("–", None, ranged=True)
     shape = "+.3f" if signed else ".3f"
@@ -117,10 +110,10 @@ def ranged(metric: Json, *, signed: bool = False) -> Number:
     return Number(f"{value:{shape}}{ends}", value, low, high, ranged=True)
 
 
-def _tidied(metric: Json | None) -> Estimate | None:
-    if metric is None:
+def _tidied(estimate: Estimate | None) -> Estimate | None:
+    if estimate is None:
         return None
-    return Estimate(_tidy(metric["value"]), _tidy(metric["low"]), _tidy(metric["high"]), metric["n"])
+    return Estimate(_tidy(estimate.value), _tidy(estimate.low), _tidy(estimate.high), estimate.n)
 
 
 def _tidy(value: float | None) -> float | None:

@@ -27,10 +27,11 @@ from prbench.studies.best_of_n.items import Item
 from prbench.studies.best_of_n.scores import Place
 from prbench.studies.ppo.held_out import ANSWERS, answer_keys
 from prbench.studies.ppo.history import HISTORY, Step, read_history
+from prbench.studies.ppo.outcome import PolicyDetails, PolicyOutcome, PPODetails, PPOStudy, SeedOutcome, Untrained
 from prbench.studies.ppo.rewards import Key, reward_key
 from prbench.studies.ppo.settings import PPOSettings
 from prbench.studies.study import FILE as STUDY
-from prbench.studies.study import Study
+from prbench.studies.study import Labels, Study
 
 Json = dict[str, Any]
 TRAINING = "training.json"
@@ -108,7 +109,7 @@ def conclude(
     graded: Mapping[Place, Graded],
     exam: Exam,
     alike: Mapping[str, str],
-) -> Json:
+) -> PPOStudy:
     """Compute all scores and write `study.json`."""
     grades = {place: found.grade.score for place, found in graded.items()}
     ungraded = Counter(found.grade.reason for found in graded.values() if found.grade.status != "ok")
@@ -118,29 +119,30 @@ def conclude(
         by_name[one.name].append(one)
     labels = {item.id: item for item in items}
     outcomes = {name: _outcome(runs, start, grades, labels) for name, runs in by_name.items()}
-    study: Json = {
-        "kind": "ppo",
-        "suite": everything.record.name,
-        "policy": settings.policy,
-        "endpoint": f"mean aspect score from 0 to 2 of the policy after {settings.options.steps} steps of "
+    study = PPOStudy(
+        kind="ppo",
+        suite=everything.record.name,
+        policy=settings.policy,
+        endpoint=f"mean aspect score from 0 to 2 of the policy after {settings.options.steps} steps of "
         f"{settings.options.algorithm.upper()}, on held-out users and questions",
-        "judge": exam.judge.model_dump(mode="json"),
-        "items": {item.id: {"unit": item.unit, "question": item.question} for item in items},
-        "models": {name: outcome for name, outcome in outcomes.items() if outcome is not None},
-        "details": {
-            "prbench": __version__,
-            "settings": settings.model_dump(mode="json"),
-            "fingerprint": everything.record.fingerprint,
-            "ungraded": dict(sorted(ungraded.items())),
-            "taught_alike": dict(alike),
-            "left_out": {
+        judge=exam.judge,
+        items={item.id: Labels(unit=item.unit, question=item.question) for item in items},
+        models={name: outcome for name, outcome in outcomes.items() if outcome is not None},
+        details=PPODetails(
+            prbench=__version__,
+            settings=settings,
+            fingerprint=everything.record.fingerprint,
+            ungraded=dict(sorted(ungraded.items())),
+            taught_alike=dict(alike),
+            left_out={
                 name: _seeds(by_name[name], grades) for name, outcome in sorted(outcomes.items()) if outcome is None
             },
-            "untrained": {"score": _mean(start, labels, "untrained").to_json(), "items": start},
-        },
-    }
-    Study.model_validate(study)
-    folder.write_json(STUDY, study)
+            untrained=Untrained(score=_mean(start, labels, "untrained"), items=start),
+        ),
+    )
+    written = study.to_json()
+    Study.model_validate(written)
+    folder.write_json(STUDY, written)
     return study
 
 
@@ -159,7 +161,7 @@ def _outcome(
     start: Mapping[str, float],
     grades: Mapping[Place, float | None],
     labels: Mapping[str, Item],
-) -> Json | None:
+) -> PolicyOutcome | None:
     """The entry of one reward model: its seeds, averaged item by item; None where they have no graded item in common.
 
     A seed whose policy fell silent takes its reward model with it: the mean of the others would flatter it.
@@ -171,42 +173,40 @@ def _outcome(
         return None
     scores = {item: math.fsum(found[item] for found in seeds.values()) / len(seeds) for item in common}
     gains = {item: scores[item] - start[item] for item in common if item in start}
-    outcome: Json = {
-        "address": first.address,
-        "context": first.context,
-        "revision": first.card.revision,
-        "score": _mean(scores, labels, first.name).to_json(),
-        "items": scores,
-    }
-    if first.apart:
-        outcome["apart"] = True
-    outcome["details"] = {
-        "gain": _mean(gains, labels, f"{first.name} gain", least=-HIGHEST).to_json(),
-        "seeds": _seeds(runs, grades),
-    }
-    return outcome
+    apart: Json = {"apart": True} if first.apart else {}
+    return PolicyOutcome(
+        address=first.address,
+        context=first.context,
+        revision=first.card.revision,
+        score=_mean(scores, labels, first.name),
+        items=scores,
+        **apart,
+        details=PolicyDetails(
+            gain=_mean(gains, labels, f"{first.name} gain", least=-HIGHEST), seeds=_seeds(runs, grades)
+        ),
+    )
 
 
-def _seeds(runs: Sequence[Trained], grades: Mapping[Place, float | None]) -> Json:
+def _seeds(runs: Sequence[Trained], grades: Mapping[Place, float | None]) -> dict[str, SeedOutcome]:
     return {str(one.seed): _seed(one, item_scores(one.answers, grades)) for one in runs}
 
 
-def _seed(one: Trained, scores: Mapping[str, float]) -> Json:
+def _seed(one: Trained, scores: Mapping[str, float]) -> SeedOutcome:
     answers = [answer for listed in one.answers.values() for answer in listed]
     last = one.history[-1]
-    return {
-        "score": math.fsum(scores.values()) / len(scores) if scores else None,
-        "steps": last.step,
-        "reward_first": _early(one.history),
-        "reward_last": _early(one.history[::-1]),
-        "kl": last.kl,
-        "dropped": sum(step.dropped for step in one.history),
-        "seconds": sum(step.seconds for step in one.history),
-        "answers": len(answers),
-        "empty": sum(answer.status != "ok" for answer in answers),
-        "words": float(np.mean([len(answer.text.split()) for answer in answers])),
-        "folder": one.folder.name,
-    }
+    return SeedOutcome(
+        score=math.fsum(scores.values()) / len(scores) if scores else None,
+        steps=last.step,
+        reward_first=_early(one.history),
+        reward_last=_early(one.history[::-1]),
+        kl=last.kl,
+        dropped=sum(step.dropped for step in one.history),
+        seconds=sum(step.seconds for step in one.history),
+        answers=len(answers),
+        empty=sum(answer.status != "ok" for answer in answers),
+        words=float(np.mean([len(answer.text.split()) for answer in answers])),
+        folder=one.folder.name,
+    )
 
 
 def _early(history: Sequence[Step], steps: int = 5) -> float | None:

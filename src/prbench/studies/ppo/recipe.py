@@ -9,7 +9,6 @@ import gc
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from prbench.data import Suite, load_pairs
 from prbench.errors import ConfigError
@@ -22,9 +21,9 @@ from prbench.studies.best_of_n.grades import Exam, Judging, examine_judge
 from prbench.studies.best_of_n.settings import Ranked
 from prbench.studies.ppo.conclusion import Trained, conclude, read_trained, refuse_mixed
 from prbench.studies.ppo.held_out import ITEMS, Division, divide
+from prbench.studies.ppo.outcome import PPOStudy
 from prbench.studies.ppo.settings import PPOSettings, keep_settings
 
-Json = dict[str, Any]
 JUDGE = "judge.json"
 Say = Callable[[str], None]
 
@@ -38,7 +37,7 @@ def ppo_study(
     suite: Suite | None = None,
     judge: RubricJudge | None = None,
     say: Say = lambda line: print(line, file=sys.stderr, flush=True),
-) -> Json | None:
+) -> PPOStudy | None:
     """Train a policy with each reward model, then judge all that are finished.
 
     Args:
@@ -107,7 +106,7 @@ def _train(
 
 def _judge(
     folder: RunFolder, settings: PPOSettings, everything: Suite, division: Division, judge: RubricJudge, say: Say
-) -> Json:
+) -> PPOStudy:
     """Examine the judge, have every answer graded once, and write the study."""
     from prbench.studies.ppo.speaker import load_speaker
     from prbench.studies.ppo.training import Work, answer_untrained

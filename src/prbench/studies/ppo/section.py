@@ -1,11 +1,10 @@
 """A PPO study as a section of the report page: what came out, and how each training went."""
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from markupsafe import Markup
+from pydantic import ValidationError
 
 from prbench.errors import StudyError
 from prbench.report.charts import figure, html_table, small_multiples
@@ -14,10 +13,10 @@ from prbench.report.page import Section
 from prbench.report.table import Table
 from prbench.studies.ppo.conclusion import TRAININGS
 from prbench.studies.ppo.history import HISTORY, Step, read_history
+from prbench.studies.ppo.outcome import PPOStudy
 from prbench.studies.ppo.tables import ordered, ppo_tables
 from prbench.studies.study import FILE
 
-Json = Mapping[str, Any]
 Curve = tuple[str, Callable[[Step], float | None], int]
 
 _SMOOTHED = 5
@@ -38,27 +37,31 @@ def ppo_section(folder: Path, *, number: int = 0) -> Section:
         number: Tells several studies on a page apart.
     """
     try:
-        found: Json = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        found = PPOStudy.model_validate_json((folder / FILE).read_bytes())
     except OSError as error:
         raise StudyError(f"{str(folder)!r} has no {FILE}", hint="judge its trainings first: --judge") from error
+    except ValidationError as error:
+        raise StudyError(
+            f"{folder / FILE} is damaged: " + str(error).splitlines()[0], hint="judge its trainings anew: --judge"
+        ) from error
     table = ppo_tables(found)[0]
     body = html_table(table) + Markup("").join(_curves(folder, found, curve) for curve in _CURVES)
     lead = (
-        f"{found['policy']} was trained with each reward model on the same questions, then answered questions of users "
+        f"{found.policy} was trained with each reward model on the same questions, then answered questions of users "
         "it had never met; what the answers are worth was judged under each user's own rubric. A reward that rises "
         "while the true score does not is a reward that was gamed."
     )
-    return Section(f"ppo{number or ''}", f"PPO on {found['suite']}", lead, body, "PPO")
+    return Section(f"ppo{number or ''}", f"PPO on {found.suite}", lead, body, "PPO")
 
 
-def _curves(folder: Path, found: Json, curve: Curve) -> Markup:
+def _curves(folder: Path, found: PPOStudy, curve: Curve) -> Markup:
     """One quantity over the steps, a chart for each reward model and a line for each seed."""
     name, value, digits = curve
     drawings, rows = [], []
     for model in ordered(found):
         histories = {
-            seed: read_history(folder / TRAININGS / told["folder"] / HISTORY)
-            for seed, told in found["models"][model]["details"]["seeds"].items()
+            seed: read_history(folder / TRAININGS / told.folder / HISTORY)
+            for seed, told in found.models[model].details.seeds.items()
         }
         lines = [Line(f"seed {seed}", _points(history, value)) for seed, history in histories.items()]
         drawings.append(line_chart(model, lines, across="step", what=_title(name), digits=digits))

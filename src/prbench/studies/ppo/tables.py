@@ -1,17 +1,13 @@
 """A PPO study as a table: what each reward model made of the policy, against the policy as it was."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from prbench.report.numbers import Number, count
 from prbench.report.table import Table
 from prbench.studies.best_of_n.contenders import taught_alike_notice
 from prbench.studies.best_of_n.tables import ranged
+from prbench.studies.ppo.outcome import PolicyOutcome, PPOStudy
 
-Json = Mapping[str, Any]
 
-
-def ppo_tables(found: Json) -> list[Table]:
+def ppo_tables(found: PPOStudy) -> list[Table]:
     """Everything that is printed of a study.
 
     Args:
@@ -28,39 +24,38 @@ def ppo_tables(found: Json) -> list[Table]:
         "dropped",
         "seeds",
     ]
-    settings = found["details"]["settings"]
     title = (
-        f"{settings['options']['algorithm'].upper()} on {found['suite']} with {found['policy']}: true score, 0 to 2, "
-        f"of {len(found['items']):,} held-out items"
+        f"{found.details.settings.options.algorithm.upper()} on {found.suite} with {found.policy}: true score, 0 to 2, "
+        f"of {len(found.items):,} held-out items"
     )
     return [
         Table(
             title,
             columns,
-            [_row(name, found["models"][name]) for name in ordered(found)],
+            [_row(name, found.models[name]) for name in ordered(found)],
             _notes(found),
             first_numeric=2,
         )
     ]
 
 
-def ordered(found: Json) -> list[str]:
+def ordered(found: PPOStudy) -> list[str]:
     """Reward models, best first; those apart at the end."""
-    models = found["models"]
-    return sorted(models, key=lambda name: (bool(models[name].get("apart")), -models[name]["score"]["value"], name))
+    models = found.models
+    return sorted(models, key=lambda name: (models[name].apart, -(models[name].score.value or 0.0), name))
 
 
-def _row(name: str, model: Json) -> list[str]:
-    seeds = list(model["details"]["seeds"].values())
+def _row(name: str, model: PolicyOutcome) -> list[str]:
+    seeds = list(model.details.seeds.values())
     return [
-        f"{name} *" if model.get("apart") else name,
-        model["context"],
-        ranged(model["score"]),
-        ranged(model["details"]["gain"], signed=True),
-        " · ".join(f"{_short(seed['reward_first'])} → {_short(seed['reward_last'])}" for seed in seeds),
-        _mean([seed["kl"] for seed in seeds], 1),
-        _mean([seed["words"] for seed in seeds], 0),
-        count(sum(seed["dropped"] for seed in seeds)),
+        f"{name} *" if model.apart else name,
+        model.context,
+        ranged(model.score),
+        ranged(model.details.gain, signed=True),
+        " · ".join(f"{_short(seed.reward_first)} → {_short(seed.reward_last)}" for seed in seeds),
+        _mean([seed.kl for seed in seeds], 1),
+        _mean([seed.words for seed in seeds], 0),
+        count(sum(seed.dropped for seed in seeds)),
         count(len(seeds)),
     ]
 
@@ -74,26 +69,23 @@ def _short(value: float | None) -> str:
     return "–" if value is None else f"{value:.3g}"
 
 
-def _notes(found: Json) -> list[str]:
-    judge, accuracy, settings = found["judge"], found["judge"]["accuracy"], found["details"]["settings"]
-    ends = f" [{100 * accuracy['low']:.1f}, {100 * accuracy['high']:.1f}]" if accuracy["high"] is not None else ""
-    options = settings["options"]
+def _notes(found: PPOStudy) -> list[str]:
+    settings, options = found.details.settings, found.details.settings.options
     notes = [
-        f"judge {judge['address']}: {100 * accuracy['value']:.1f}{ends} % of {accuracy['n']:,} labelled pairs right, "
-        f"guessing gives {100 * judge['chance']:g} %",
-        f"untrained policy: {ranged(found['details']['untrained']['score'])}",
-        f"{options['steps']} steps of {options['prompts']} questions × {options['rollouts']} answers of at most "
-        f"{options['new_tokens']} tokens; trained on split {settings['train_split']!r}, judged on "
-        f"{settings['test_split']!r} ({settings['answers']} answers to each item)",
+        found.judge.told("labelled pairs"),
+        f"untrained policy: {ranged(found.details.untrained.score)}",
+        f"{options.steps} steps of {options.prompts} questions × {options.rollouts} answers of at most "
+        f"{options.new_tokens} tokens; trained on split {settings.train_split!r}, judged on "
+        f"{settings.test_split!r} ({settings.answers} answers to each item)",
         "KL: of a whole answer to the base model, in the last step; dropped: answers that got no reward",
     ]
-    if ungraded := sum(found["details"]["ungraded"].values()):
+    if ungraded := sum(found.details.ungraded.values()):
         notes.append(f"{ungraded:,} answers could not be graded and are in no score")
-    if notice := taught_alike_notice(found["details"].get("taught_alike", {})):
+    if notice := taught_alike_notice(found.details.taught_alike):
         notes.append(notice)
-    for name, seeds in found["details"].get("left_out", {}).items():
-        empty, answers = (sum(seed[key] for seed in seeds.values()) for key in ("empty", "answers"))
+    for name, seeds in found.details.left_out.items():
+        empty, answers = sum(seed.empty for seed in seeds.values()), sum(seed.answers for seed in seeds.values())
         notes.append(f"left out: {name}, no item with a graded answer in every seed ({empty:,} of {answers:,} empty)")
-    if any(model.get("apart") for model in found["models"].values()):
+    if any(model.apart for model in found.models.values()):
         notes.append("* apart: shown, but in no ranking and no correlation")
     return notes

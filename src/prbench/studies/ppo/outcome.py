@@ -1,0 +1,95 @@
+"""What a PPO study found, typed: `study.json` as the tables and the page read it."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import field_serializer
+
+from prbench.stats import Estimate
+from prbench.studies.ppo.settings import PPOSettings
+from prbench.studies.study import Judge, Labels
+from prbench.types import Frozen
+
+
+class SeedOutcome(Frozen):
+    """What one training came to."""
+
+    score: float | None
+    """Mean over its graded items; None where there is none."""
+    steps: int
+    reward_first: float | None
+    """Mean of the first steps that have a reward."""
+    reward_last: float | None
+    kl: float
+    """To the base model, of a whole answer, in the last step."""
+    dropped: int
+    seconds: float
+    answers: int
+    empty: int
+    words: float
+    folder: str
+
+
+class PolicyDetails(Frozen):
+    """How a reward model's policy came to its score."""
+
+    gain: Estimate
+    """Over the untrained policy, paired on the same items."""
+    seeds: Mapping[str, SeedOutcome]
+
+
+class PolicyOutcome(Frozen):
+    """What came of training with one reward model."""
+
+    address: str
+    context: str
+    revision: str
+    score: Estimate
+    items: Mapping[str, float]
+    apart: bool = False
+    details: PolicyDetails
+
+
+class Untrained(Frozen):
+    """The policy as it was."""
+
+    score: Estimate
+    items: Mapping[str, float]
+
+
+class PPODetails(Frozen):
+    """How a PPO study was made."""
+
+    prbench: str
+    settings: PPOSettings
+    fingerprint: str
+    ungraded: Mapping[str, int]
+    taught_alike: Mapping[str, str] = {}
+    left_out: Mapping[str, Mapping[str, SeedOutcome]] = {}
+    """Reward models whose seeds have no graded item in common."""
+    untrained: Untrained
+
+    @field_serializer("settings")
+    def _whole(self, settings: PPOSettings) -> dict[str, Any]:
+        return settings.model_dump(mode="json")  # with the fields that have their default
+
+
+class PPOStudy(Frozen):
+    """A PPO study: every reward model used in the same way, judged by the same judge."""
+
+    kind: Literal["ppo"]
+    suite: str
+    policy: str
+    endpoint: str
+    judge: Judge
+    items: Mapping[str, Labels]
+    models: Mapping[str, PolicyOutcome]
+    details: PPODetails
+
+    @field_serializer("judge")
+    def _whole(self, judge: Judge) -> dict[str, Any]:
+        return judge.model_dump(mode="json")
+
+    def to_json(self) -> dict[str, Any]:
+        """As in `study.json`."""
+        return self.model_dump(mode="json", exclude_unset=True)
