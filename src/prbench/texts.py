@@ -47,6 +47,16 @@ def words(text: str) -> list[str]:
     return _WORD.findall(unicodedata.normalize("NFC", text.lower()).replace("’", "'"))
 
 
+def is_degenerate(text: str) -> bool:
+    """Whether a text says nothing: empty, white space or punctuation only.
+
+    Example:
+        >>> is_degenerate(" ... "), is_degenerate("42")
+        (True, False)
+    """
+    return _WORD.search(text.lower()) is None
+
+
 def sentences(text: str) -> list[str]:
     r"""The sentences of a text; a line ends one, and the number or bullet of a list item is none.
 

@@ -7,6 +7,7 @@ import time
 import httpx
 import pytest
 
+from prbench.data import Suite
 from prbench.serve.rollout import answer_text
 from prbench.serve.service import RewardService
 from prbench.types import Post
@@ -113,8 +114,28 @@ def test_a_wrong_request_is_told_where_and_what(faulty, body, says):
     assert says in response.json()["error"]["message"]
 
 
-def test_an_empty_answer_has_a_score(faulty, ask):
-    assert ask(faulty, item(""))[0] == 200
+@pytest.mark.parametrize("answer", ["", " \n\t", ".....", "?! — …", "***"])
+def test_an_answer_that_says_nothing_earns_less_than_any_sound_one_and_stops_nobody(start, ask, suite, answer):
+    sound = [{"question": pair.question, "answer": pair.chosen, "user": pair.user} for pair in suite]
+    with start(Recorder()) as client:
+        status, entries = ask(client, item(answer), item("Green."))
+        _, scored = ask(client, *sound)
+    assert status == 200
+    assert entries[0]["degenerate"] is True
+    assert "degenerate" not in entries[1]
+    assert entries[0]["score"] < min(entry["score"] for entry in scored)
+    assert entries[0]["score"] < entries[1]["score"]
+
+
+def test_the_floor_can_be_set_or_taken_away(start, ask):
+    with start(Recorder(), floor=-7.5) as client:
+        assert ask(client, item("..."))[1] == [{"score": -7.5, "degenerate": True}]
+    with start(Recorder(), floor="off") as client:
+        assert ask(client, item("..."))[1] == [{"score": known_score("Tea?", "...", POSTS)}]
+    with start(Recorder(), suite=Suite.of([]), context="none") as client:
+        status, [entry] = ask(client, item(""))
+    assert (status, entry["error"]["kind"]) == (422, "unfit")
+    assert "--floor VALUE" in entry["error"]["message"]
 
 
 def test_a_body_that_is_too_large_is_cut_off_while_it_comes(start):

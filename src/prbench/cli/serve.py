@@ -30,6 +30,9 @@ def serve(
     max_posts: Annotated[int, typer.Option(min=1, help="Most posts of an item.")] = 2_000,
     max_item: Annotated[int, typer.Option(min=1, help="Most characters of an item with its posts.")] = 400_000,
     max_judgments: Annotated[int, typer.Option(min=1, help="Most judgments of one user.")] = 500,
+    floor: Annotated[
+        str, typer.Option(help="Reward of an answer that says nothing: auto, a number, or off (ask the model).")
+    ] = "auto",
     deadline_s: Annotated[float, typer.Option(min=0.1, help="Longest that a request may take.")] = 120.0,
     state: Annotated[
         Path | None, typer.Option(help="Where judgments are kept; default runs/serve/feedback.jsonl.")
@@ -75,6 +78,7 @@ def serve(
         max_posts=max_posts,
         max_item=max_item,
         max_judgments=max_judgments,
+        floor=floor if floor in ("auto", "off") else _number(floor),
         deadline_s=deadline_s,
         state=state or DEFAULT_STATE,
         ranker=ranker,
@@ -86,6 +90,15 @@ def serve(
         print("stopped before everything was answered", file=sys.stderr)
         raise typer.Exit(1)
     print("stopped; everything accepted was answered", file=sys.stderr)
+
+
+def _number(text: str) -> float:
+    from prbench.errors import ConfigError
+
+    try:
+        return float(text)
+    except ValueError:
+        raise ConfigError(f"--floor {text!r} should be auto, off or a number") from None
 
 
 def _say(url: str, service: "RewardService") -> None:

@@ -110,6 +110,10 @@ class ItemError(NamedTuple):
     message: str
 
 
+class FloorScore(float):
+    """The reward of an answer that says nothing: below that of every sound answer the server has tried."""
+
+
 Scored = float | ItemError
 """What an item came to."""
 
@@ -153,9 +157,13 @@ def entry(scored: Scored) -> dict[str, Any]:
     """An item's place in the reply.
 
     Example:
+        >>> entry(FloorScore(-2.0))
+        {'score': -2.0, 'degenerate': True}
         >>> entry(1.5), entry(ItemError("invalid", "score is nan"))
         ({'score': 1.5}, {'error': {'kind': 'invalid', 'message': 'score is nan'}})
     """
     if isinstance(scored, ItemError):
         return {"error": scored._asdict()}
+    if isinstance(scored, FloorScore):
+        return {"score": float(scored), "degenerate": True}
     return {"score": scored}

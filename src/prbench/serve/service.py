@@ -12,14 +12,17 @@ from prbench.models.protocols import Adaptive
 from prbench.rank import BM25, Dense
 from prbench.serve.batching import Batcher, Limits
 from prbench.serve.feedback import FeedbackFile
-from prbench.serve.items import Bounds, Item, ItemError, Scored
+from prbench.serve.items import Bounds, FloorScore, Item, ItemError, Scored
 from prbench.serve.lint import check_servable
 from prbench.serve.metrics import Metrics
 from prbench.serve.settings import ServeConfig
 from prbench.serve.views import Views
+from prbench.texts import is_degenerate
 from prbench.types import AnswerView, Context, Judgment
 
 Json = dict[str, Any]
+_SOUND = 32
+"""Sound answers that are scored to find the floor."""
 _LAST_BATCH_S = 5.0
 """How long the batch under way may take once everything else is over."""
 
@@ -55,6 +58,7 @@ class RewardService:
         suite: The name of the suite whose users are known.
         choice: All that decides what is shown, beside the context: part of the revision.
         bounds: How much an item or a judgment may hold.
+        floor: The reward of an answer that says nothing: `auto`, `off` or a number.
     """
 
     def __init__(
@@ -66,6 +70,7 @@ class RewardService:
         suite: str,
         choice: Sequence[object],
         bounds: Bounds,
+        floor: str | float = "auto",
     ) -> None:
         self._model = model
         self._views = views
@@ -73,6 +78,7 @@ class RewardService:
         self._suite = suite
         self._choice = choice
         self._bounds = bounds
+        self._floor = floor
         self._changes = 0
         self.metrics = Metrics()
         self.batcher = Batcher(model, self._show, limits, self.metrics, views.cost)
@@ -90,17 +96,39 @@ class RewardService:
     async def score(self, items: Sequence[Item], within_s: float | None = None) -> Reply:
         """Score items, in their order, within the time that the client waits."""
         before = self._changes
-        excess = [self._bounds.excess(item) for item in items]
-        taken = [item for item, said in zip(items, excess, strict=True) if not said]
+        known: list[Scored | None] = [
+            ItemError("too-large", said) if (said := self._bounds.excess(item)) else None for item in items
+        ]
+        silent = [place for place, item in enumerate(items) if known[place] is None and is_degenerate(item.answer)]
+        if silent and self._floor != "off":
+            floor = await self._lowest()
+            for place in silent:
+                known[place] = floor
+        taken = [item for item, found in zip(items, known, strict=True) if found is None]
         answered = iter(await self.batcher.score(taken, within_s) if taken else ())
-        scored = [ItemError("too-large", said) if said else next(answered) for said in excess]
+        scored = [next(answered) if found is None else found for found in known]
         for result in scored:
             if isinstance(result, ItemError):
                 self.metrics.errors.add(kind=result.kind)
+            elif isinstance(result, FloorScore):
+                self.metrics.errors.add(kind="degenerate")
             else:
                 self.metrics.items.add()
         revision = self._revision()  # read before the changes are: the model's thread counts one before it makes it
         return Reply(scored, revision if self._changes == before else "")
+
+    async def _lowest(self) -> Scored:
+        """The floor: as far below the lowest of some sound answers as these lie apart; found once."""
+        if not isinstance(self._floor, float):
+            scores = [
+                one for one in await self.batcher.score(self._views.sound_items(_SOUND)) if isinstance(one, float)
+            ]
+            if len(scores) < 2:
+                said = "an answer that says nothing, and the suite has no answers to find its reward from"
+                return ItemError("unfit", f"{said}: start the server with --floor VALUE")
+            lowest, highest = min(scores), max(scores)
+            self._floor = lowest - max(highest - lowest, 1e-3)
+        return FloorScore(self._floor)
 
     def judged(self, user: str) -> tuple[Judgment, ...]:
         """What a user has judged."""
@@ -230,7 +258,7 @@ def open_service(
     limits = Limits(config.max_batch, config.max_wait_ms / 1000, config.max_queue, config.deadline_s)
     with FeedbackFile(config.state) as feedback:
         choice = (ranker.name, pairs.record.fingerprint, config.seed)
-        service = RewardService(rater, views, feedback, limits, pairs.record.name, choice, config.bounds)
+        service = RewardService(rater, views, feedback, limits, pairs.record.name, choice, config.bounds, config.floor)
         try:
             service.replay()
             yield service

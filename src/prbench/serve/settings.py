@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field, ValidationError
 
@@ -49,6 +50,8 @@ class ServeConfig(Frozen):
     """Most characters of an item with all its posts."""
     max_judgments: int = Field(default=Bounds().judgments, ge=1)
     """Most judgments of one user."""
+    floor: Literal["auto", "off"] | float = "auto"
+    """The reward of an answer that says nothing: found from the suite's answers, a number, or what the model gives."""
     deadline_s: float = Field(default=120.0, gt=0)
     """The longest that a request may take."""
     state: Path = DEFAULT_STATE

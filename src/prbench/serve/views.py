@@ -71,6 +71,17 @@ class Views:
             self._lengths[item.user] = sum(len(post.text) for post in pair.profile)
         return found._replace(shared=found.shared + self._lengths.get(item.user, 0))
 
+    def sound_items(self, most: int) -> list[Item]:
+        """Answers of the suite, as many as asked for and from all over it: what a floor must lie below."""
+        pairs = [pair for questions in self._by_user.values() for asked in questions.values() for pair in asked[:1]]
+        step = max(1, 2 * len(pairs) // most)
+        items = [
+            Item(question=pair.question, answer=answer, user=pair.user)
+            for pair in pairs[::step]
+            for answer in (pair.chosen, pair.rejected)
+        ]
+        return items[:most]
+
     def show(self, items: Sequence[Item], judged: Mapping[str, object] | None = None) -> list[Shown]:
         """What the model sees of each item, or why it can see nothing.
 
