@@ -120,9 +120,9 @@ class RewardService:
     async def _lowest(self) -> Scored:
         """The floor: as far below the lowest of some sound answers as these lie apart; found once."""
         if not isinstance(self._floor, float):
-            scores = [
-                one for one in await self.batcher.score(self._views.sound_items(_SOUND)) if isinstance(one, float)
-            ]
+            sound = self._views.sound_items(_SOUND)
+            found = await self.batcher.score(sound) if sound else []
+            scores = [one for one in found if isinstance(one, float)]
             if len(scores) < 2:
                 said = "an answer that says nothing, and the suite has no answers to find its reward from"
                 return ItemError("unfit", f"{said}: start the server with --floor VALUE")

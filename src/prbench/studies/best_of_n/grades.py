@@ -19,6 +19,7 @@ from prbench.studies.best_of_n.candidates import Candidate
 from prbench.studies.best_of_n.items import Item
 from prbench.studies.best_of_n.scores import Place
 from prbench.studies.study import Judge, Measured
+from prbench.texts import is_degenerate
 from prbench.types import Frozen, Pair
 
 FILE = "grades.jsonl"
@@ -152,6 +153,8 @@ class Judging:
     def _add(self, place: Place, grading: Grading) -> None:
         key = grading.key(self._judge)
         known = self._by_key.get(key)
+        if is_degenerate(grading.answer):  # whatever a judge would make of it
+            known = Grade.given([0.0] * max(1, len(grading.aspects)))
         if known is None or known.status == "failed":
             self._asked.setdefault(key, grading)
             self._waiting[key].append(place)
