@@ -15,14 +15,22 @@ from prbench.data import write_pairs
 from prbench.errors import ConfigError, RunError, StudyError
 from prbench.models import ModelCard
 from prbench.stats.correlation import coefficient
-from prbench.studies import CorrelateOptions, Study, correlate, correlation_tables, read_study
+from prbench.studies import CorrelateOptions, Study, correlation_tables, read_study
+from prbench.studies import correlate as compute
+from prbench.studies.agreement import Correlated
 from prbench.types import AnswerView, Channel, Outcome
 from small_suite import Spy, follows_posts, mirrored
 
 FAST = CorrelateOptions(resamples=100, permutations=200)
 QUALITY = {"py:graded:a": 0.55, "py:graded:b": 0.65, "py:graded:c": 0.75, "py:graded:d": 0.85, "py:graded:e": 0.97}
 BLIND = "shorter"
-STUB = {"benchmark": {"suite": "mirror", "split": "all"}, "models_needed": {}}
+
+
+def correlate(*arguments, **options):
+    """What is found, as it is printed."""
+    return compute(*arguments, **options).to_json()
+
+
 MODELS = [*QUALITY, BLIND]
 
 
@@ -134,7 +142,7 @@ def test_a_rival_without_variation_decides_nothing(runs, write):
     assert rival["coefficients"]["spearman"]["rival"] is None
     assert rival["partial"]["spearman"]["value"] is None
     assert "nothing can be said" in rival["verdict"]["sentence"]
-    assert correlation_tables(found)
+    assert correlation_tables(Correlated.model_validate(found))
 
 
 def test_one_address_may_stand_in_several_contexts(runs, write):
@@ -233,7 +241,8 @@ def test_models_tied_by_construction_are_held_in_place(runs, write, tmp_path):
     for name in blind:
         content["models"][name] = {**content["models"][blind[0]], "context": "none"}
     benchmark = [runs / "mirror", *(tmp_path / address[-1] for address in blind)]
-    (one,) = correlate(benchmark, [write(content)], [runs / "rival"], FAST)["studies"]
+    found = correlate(benchmark, [write(content)], [runs / "rival"], FAST)
+    (one,) = found["studies"]
     everybody, readers = one["coefficients"]["spearman"], one["shown_the_user"]["coefficients"]["spearman"]
     assert everybody["over_models"]["value"] > 0.8
     assert everybody["permutation"]["orders"] == 120
@@ -243,10 +252,11 @@ def test_models_tied_by_construction_are_held_in_place(runs, write, tmp_path):
     assert not one["verdict"]["significant"]
     (rival,) = one["rivals"]
     assert (rival["n"], rival["partial"]["spearman"]["n"]) == (5, 5)
-    shown = [table.title for table in correlation_tables({**STUB, "studies": [one]})]
+    tables = correlation_tables(Correlated.model_validate(found))
+    shown = [table.title for table in tables]
     assert "Agreement over the 5 models that are shown the user" in shown
     assert "Against rival benchmarks (the 5 models that are shown the user, same outcome)" in shown
-    notes = correlation_tables({**STUB, "studies": [one]})[1].notes
+    notes = tables[1].notes
     assert notes[0] == "p from all 120 orders of 5 models; " + (
         "the 6 that are not shown the user are tied by construction and held in place"
     )
@@ -263,7 +273,9 @@ def test_what_is_only_described_gets_no_verdict(runs, write):
     options = CorrelateOptions(resamples=100, permutations=200, describe=True)
     found = correlate([runs / "mirror"], [write(study())], [runs / "rival"], options)
     assert "verdict" not in json.dumps(found)
-    assert not any("verdict" in note for table in correlation_tables(found) for note in table.notes)
+    assert not any(
+        "verdict" in note for table in correlation_tables(Correlated.model_validate(found)) for note in table.notes
+    )
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def correlate(
 
     options = CorrelateOptions(context, baseline_context, seed, resamples, permutations, describe)
     found = compute(benchmark, downstream, baseline or (), options)
-    text = json.dumps(found, ensure_ascii=False, indent=2, allow_nan=False)
+    text = json.dumps(found.to_json(), ensure_ascii=False, indent=2, allow_nan=False)
     typer.echo(
         text if format is Format.json else report.render(correlation_tables(found), cast(report.Format, format.value))
     )

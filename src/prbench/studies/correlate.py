@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,13 +21,23 @@ from prbench._version import __version__
 from prbench.errors import ConfigError, StudyError
 from prbench.stats import Clusters, correlation
 from prbench.stats.arrays import Floats
-from prbench.stats.correlation import COEFFICIENTS, PERMUTATIONS, Coefficient, Items
+from prbench.stats.correlation import COEFFICIENTS, PERMUTATIONS, Coefficient, Items, Rivalry, Verdict
 from prbench.stats.intervals import RESAMPLES
+from prbench.studies.agreement import (
+    Agreement,
+    BenchmarkTold,
+    CoefficientGap,
+    CorrectedVerdict,
+    Correlated,
+    CorrelatedModel,
+    LeftOneOut,
+    Readers,
+    RivalAgreement,
+    StudyAgreement,
+)
 from prbench.studies.benchmark import Benchmark, Earned, Wanted, earned, gather
 from prbench.studies.study import Study, read_study
 from prbench.types import Context
-
-Json = dict[str, Any]
 
 LEAST_MODELS = 4
 PRIMARY: Coefficient = "spearman"
@@ -100,7 +110,7 @@ def correlate(
     downstream: Sequence[Path],
     baseline: Sequence[Path] = (),
     options: CorrelateOptions | None = None,
-) -> Json:
+) -> Correlated:
     """Correlate a benchmark with downstream studies, and compare it with rival benchmarks.
 
     Args:
@@ -117,16 +127,14 @@ def correlate(
     rivals = gather(baseline)
     matched = [match(study, path, main, options.context) for study, path in studies]
     found = [_study(one, rivals, options) for one in matched]
-    if not options.describe:
-        _judge(found)
-    return {
-        "prbench": __version__,
-        "benchmark": {"suite": main.suite, "split": main.split, "fingerprints": main.fingerprints},
-        "primary": PRIMARY,
-        "options": asdict(options),
-        "studies": found,
-        "models_needed": {str(rho): needed for rho, needed in correlation.power_table().items()},
-    }
+    return Correlated(
+        prbench=__version__,
+        benchmark=BenchmarkTold(suite=main.suite, split=main.split, fingerprints=tuple(main.fingerprints)),
+        primary=PRIMARY,
+        options=asdict(options),
+        studies=tuple(found if options.describe else _judged(found)),
+        models_needed={str(rho): needed for rho, needed in correlation.power_table().items()},
+    )
 
 
 def match(study: Study, path: str, benchmark: Benchmark, context: str) -> Matched:
@@ -205,55 +213,55 @@ def _downstream_items(study: Study, names: Sequence[str], path: str) -> tuple[It
     return Items(scores, Clusters.of(units, questions)), len(every) - len(common)
 
 
-def _study(matched: Matched, rivals: Sequence[Benchmark], options: CorrelateOptions) -> Json:
+def _study(matched: Matched, rivals: Sequence[Benchmark], options: CorrelateOptions) -> StudyAgreement:
     study, benchmark = matched.study, matched.benchmark.items.means
     readers = matched.readers
     among = None
     if readers is not None and len(readers) >= LEAST_MODELS:
         shown = matched.only(readers)
-        among = {
-            "n": len(readers),
-            "names": shown.names,
-            "coefficients": {name: _coefficient(name, shown, options) for name in COEFFICIENTS},
-        }
-    return {
-        "study": matched.path,
-        "kind": study.kind,
-        "suite": study.suite,
-        "policy": study.policy,
-        "endpoint": study.endpoint,
-        "judge": study.judge.model_dump(mode="json"),
-        "n": len(matched.names),
-        "models": _models(matched, benchmark),
-        "apart": {name: study.models[name].score.value for name in matched.apart},
-        "unmatched": matched.unmatched,
-        "pairs": matched.benchmark.items.clusters.n,
-        "pairs_left_out": matched.benchmark.left_out,
-        "items": 0 if matched.items is None else matched.items.clusters.n,
-        "items_left_out": matched.items_left_out,
-        "coefficients": {name: _coefficient(name, matched, options) for name in COEFFICIENTS},
-        "held_in_place": 0 if readers is None else len(matched.names) - len(readers),
-        "shown_the_user": among,
-        "rivals": [_rival(rival, matched, options) for rival in rivals],
-    }
+        among = Readers(
+            n=len(readers),
+            names=tuple(shown.names),
+            coefficients={name: _coefficient(name, shown, options) for name in COEFFICIENTS},
+        )
+    return StudyAgreement(
+        study=matched.path,
+        kind=study.kind,
+        suite=study.suite,
+        policy=study.policy,
+        endpoint=study.endpoint,
+        judge=study.judge,
+        n=len(matched.names),
+        models=_models(matched, benchmark),
+        apart={name: study.models[name].score.value for name in matched.apart},
+        unmatched=tuple(matched.unmatched),
+        pairs=matched.benchmark.items.clusters.n,
+        pairs_left_out=matched.benchmark.left_out,
+        items=0 if matched.items is None else matched.items.clusters.n,
+        items_left_out=matched.items_left_out,
+        coefficients={name: _coefficient(name, matched, options) for name in COEFFICIENTS},
+        held_in_place=0 if readers is None else len(matched.names) - len(readers),
+        shown_the_user=among,
+        rivals=tuple(_rival(rival, matched, options) for rival in rivals),
+    )
 
 
-def _models(matched: Matched, benchmark: Floats) -> list[Json]:
-    return [
-        {
-            "name": name,
-            "address": wanted.address,
-            "context": context,
-            "benchmark": float(benchmark[index]),
-            "downstream": float(matched.downstream[index]),
-        }
+def _models(matched: Matched, benchmark: Floats) -> tuple[CorrelatedModel, ...]:
+    return tuple(
+        CorrelatedModel(
+            name=name,
+            address=wanted.address,
+            context=context,
+            benchmark=float(benchmark[index]),
+            downstream=float(matched.downstream[index]),
+        )
         for index, (name, wanted, context) in enumerate(
             zip(matched.names, matched.wanted, matched.benchmark.contexts, strict=True)
         )
-    ]
+    )
 
 
-def _coefficient(name: Coefficient, matched: Matched, options: CorrelateOptions) -> Json:
+def _coefficient(name: Coefficient, matched: Matched, options: CorrelateOptions) -> Agreement:
     x, y = matched.benchmark.items.means, matched.downstream
     among = matched.readers
     models = correlation.over_models(
@@ -263,20 +271,29 @@ def _coefficient(name: Coefficient, matched: Matched, options: CorrelateOptions)
     test = correlation.permutation_test(
         name, x, y, matched.draws(options, name, "orders"), permutations=options.permutations, among=among
     )
-    found: Json = {"over_models": models.to_json(), "over_items": None, "permutation": asdict(test)}
+    over = None
     if matched.items is not None:
         draws = matched.draws(options, name, "items")
         over = correlation.over_items(name, matched.benchmark.items, matched.items, draws, resamples=options.resamples)
-        found["over_items"] = over.to_json()
-    if name in ("spearman", "pearson"):
-        found["fisher"] = correlation.fisher_interval(models.value, len(x), name=name).to_json()
-    leaning = None if left.leaning is None else matched.names[left.leaning]
-    values = dict(zip(matched.names, left.values, strict=True))
-    found["jackknife"] = {**asdict(left), "values": values, "leaning": leaning}
-    return found
+    fisher: dict[str, stats.Estimate] = {}
+    if name == "spearman" or name == "pearson":
+        fisher["fisher"] = correlation.fisher_interval(models.value, len(x), name=name)
+    return Agreement(
+        over_models=models,
+        over_items=over,
+        permutation=test,
+        **fisher,
+        jackknife=LeftOneOut(
+            values=dict(zip(matched.names, left.values, strict=True)),
+            low=left.low,
+            high=left.high,
+            error=left.error,
+            leaning=None if left.leaning is None else matched.names[left.leaning],
+        ),
+    )
 
 
-def _rival(rival: Benchmark, matched: Matched, options: CorrelateOptions) -> Json:
+def _rival(rival: Benchmark, matched: Matched, options: CorrelateOptions) -> RivalAgreement:
     """The same models and outcome, with another benchmark in the place of ours."""
     known = [index for index, wanted in enumerate(matched.wanted) if wanted.address in rival.runs]
     if len(known) < LEAST_MODELS:
@@ -292,51 +309,66 @@ def _rival(rival: Benchmark, matched: Matched, options: CorrelateOptions) -> Jso
     x, y, z = matched.benchmark.items.means[known], matched.downstream[known], theirs.items.means
     readers = matched.readers
     free = [at for at, index in enumerate(known) if readers is None or index in readers]
-    return {
-        "suite": rival.suite,
-        "split": rival.split,
-        "fingerprints": rival.fingerprints,
-        "contexts": sorted(set(theirs.contexts)),
-        "models": {matched.names[at]: float(score) for at, score in zip(known, z, strict=True)},
-        "missing": [name for at, name in enumerate(matched.names) if at not in known],
-        "everybody": {name: _difference(name, x, z, y) for name in COEFFICIENTS},
-        "n": len(free),
-        "coefficients": {
+    return RivalAgreement(
+        suite=rival.suite,
+        split=rival.split,
+        fingerprints=tuple(rival.fingerprints),
+        contexts=tuple(sorted(set(theirs.contexts))),
+        models={matched.names[at]: float(score) for at, score in zip(known, z, strict=True)},
+        missing=tuple(name for at, name in enumerate(matched.names) if at not in known),
+        everybody={name: _difference(name, x, z, y) for name in COEFFICIENTS},
+        n=len(free),
+        coefficients={
             name: _versus(name, (x[free], z[free], y[free]), matched.draws(options, name, *rival[:2]), options)
             for name in COEFFICIENTS
         },
-        "partial": {
-            name: asdict(correlation.partial_correlation(x[free], y[free], z[free], name=name))
+        partial={
+            name: correlation.partial_correlation(x[free], y[free], z[free], name=name)
             for name in ("spearman", "pearson")
         },
-    }
+    )
 
 
-def _difference(name: Coefficient, benchmark: Floats, rival: Floats, outcome: Floats) -> Json:
+def _difference(name: Coefficient, benchmark: Floats, rival: Floats, outcome: Floats) -> CoefficientGap:
     one, two = correlation.coefficient(name, benchmark, outcome), correlation.coefficient(name, rival, outcome)
-    return {"benchmark": one, "rival": two, "difference": None if one is None or two is None else one - two}
+    return CoefficientGap(benchmark=one, rival=two, difference=None if one is None or two is None else one - two)
 
 
 def _versus(
     name: Coefficient, scores: tuple[Floats, Floats, Floats], draws: np.random.Generator, options: CorrelateOptions
-) -> Json:
-    versus = correlation.compare_benchmarks(
+) -> Rivalry:
+    return correlation.compare_benchmarks(
         name, *scores, draws, resamples=options.resamples, permutations=options.permutations
     )
-    return {**asdict(versus), "difference": versus.difference.to_json()}
 
 
-def _judge(studies: Sequence[Json]) -> None:
-    """Add verdicts, corrected for how many studies and how many rivals were looked at."""
-    tests = [(study["shown_the_user"] or study)["coefficients"][PRIMARY] for study in studies]
-    for study, test, p in zip(studies, tests, _holm([test["permutation"]["two_sided"] for test in tests]), strict=True):
-        said = correlation.verdict(stats.Estimate(**test["over_models"]), p)
-        study["verdict"] = {**asdict(said), "p_corrected": p}
-    rivals: list[Json] = [rival for study in studies for rival in study["rivals"]]
-    corrected = _holm([rival["coefficients"][PRIMARY]["swap_p"] for rival in rivals])
-    for rival, p in zip(rivals, corrected, strict=True):
-        said = correlation.rivalry_verdict(stats.Estimate(**rival["coefficients"][PRIMARY]["difference"]), p)
-        rival["verdict"] = {**asdict(said), "p_corrected": p}
+def _judged(studies: Sequence[StudyAgreement]) -> list[StudyAgreement]:
+    """The same with verdicts, corrected for how many studies and how many rivals were looked at."""
+    tests = [(study.shown_the_user or study).coefficients[PRIMARY] for study in studies]
+    corrected = _holm([test.permutation.two_sided for test in tests])
+    rivals = iter(_judged_rivals([rival for study in studies for rival in study.rivals]))
+    return [
+        study.model_copy(
+            update={
+                "rivals": tuple(next(rivals) for _ in study.rivals),
+                "verdict": _corrected(correlation.verdict(test.over_models, p), p),
+            }
+        )
+        for study, test, p in zip(studies, tests, corrected, strict=True)
+    ]
+
+
+def _judged_rivals(rivals: Sequence[RivalAgreement]) -> list[RivalAgreement]:
+    tests = [rival.coefficients[PRIMARY] for rival in rivals]
+    corrected = _holm([test.swap_p for test in tests])
+    return [
+        rival.model_copy(update={"verdict": _corrected(correlation.rivalry_verdict(test.difference, p), p)})
+        for rival, test, p in zip(rivals, tests, corrected, strict=True)
+    ]
+
+
+def _corrected(said: Verdict, p: float | None) -> CorrectedVerdict:
+    return CorrectedVerdict(significant=said.significant, sentence=said.sentence, p_corrected=p)
 
 
 def _holm(p_values: Sequence[float | None]) -> list[float | None]:
