@@ -17,8 +17,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from prbench.errors import ContextError, DataError, did_you_mean
 
 Text = Annotated[str, StringConstraints(min_length=1)]
-Count = Annotated[int, Field(ge=0, le=2**53)]
-"""A number of things; larger ones would not survive in a table or in JSON."""
+Count = Annotated[int, Field(ge=0, le=2**32 - 1)]
+"""A number of things; a page keeps no larger ones."""
 
 
 class Frozen(BaseModel):

@@ -6,8 +6,6 @@ from pathlib import Path
 from markupsafe import Markup
 
 from prbench._version import __version__
-from prbench.errors import RunError
-from prbench.files import checked
 from prbench.report.page.check_sections import bias_section, calibration_section, cost_section
 from prbench.report.page.columns import Payload, pack
 from prbench.report.page.evidence import Evidence, read_runs
@@ -57,13 +55,7 @@ def report_page(
     Returns:
         A whole HTML document that needs nothing else.
     """
-    places = [Path(run) for run in runs]
-    hint = "`prbench verify RUN` says which; the command that made the run computes its result anew"
-    with checked(" or ".join(map(str, places)), raises=RunError, hint=hint):
-        return _page(read_runs(places), sections, with_texts, max_bytes)
-
-
-def _page(evidence: Evidence, sections: Sequence[Section], with_texts: bool, max_bytes: int) -> str:
+    evidence = read_runs([Path(run) for run in runs])
     texts = load_texts(evidence) if with_texts else Texts({}, {}, ("Made without texts, as asked.",))
     payload = pack(evidence, texts, room=max_bytes - _PROSE_BYTES)
     shown = [*_sections(evidence), *sections, reproduce_section(evidence)]
