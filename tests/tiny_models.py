@@ -145,3 +145,42 @@ def save_encoder(folder: Path, *, seed: int = 0, labels: int = 1) -> Path:
     BertForSequenceClassification(config).save_pretrained(folder)
     words.save_pretrained(folder)
     return folder
+
+
+def write_gguf(file: Path) -> None:
+    """A two-layer Llama with byte-level tokens in GGUF, weights chosen to be recognised."""
+    import numpy as np
+    from gguf import GGUFWriter
+    from tokenizers.pre_tokenizers import ByteLevel
+
+    tokens = [*sorted(ByteLevel.alphabet()), "<s>", "</s>", "he"]
+    writer = GGUFWriter(str(file), "llama")
+    writer.add_context_length(64)
+    writer.add_embedding_length(32)
+    writer.add_block_count(1)
+    writer.add_feed_forward_length(64)
+    writer.add_head_count(4)
+    writer.add_head_count_kv(4)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_rope_freq_base(10000.0)
+    writer.add_vocab_size(len(tokens))
+    writer.add_tokenizer_model("gpt2")
+    writer.add_token_list(tokens)
+    writer.add_token_merges(["h e"])
+    writer.add_token_types([1] * (len(tokens) - 3) + [3, 3, 1])
+    writer.add_bos_token_id(len(tokens) - 3)
+    writer.add_eos_token_id(len(tokens) - 2)
+    rows = np.repeat(np.arange(len(tokens), dtype=np.float32)[:, None], 32, axis=1)
+    writer.add_tensor("token_embd.weight", rows)
+    writer.add_tensor("output_norm.weight", np.ones(32, np.float32))
+    writer.add_tensor("output.weight", rows)
+    for name, shape in {"attn_q": (32, 32), "attn_k": (32, 32), "attn_v": (32, 32), "attn_output": (32, 32)}.items():
+        writer.add_tensor(f"blk.0.{name}.weight", np.zeros(shape, np.float32))
+    for name, shape in {"ffn_gate": (64, 32), "ffn_up": (64, 32), "ffn_down": (32, 64)}.items():
+        writer.add_tensor(f"blk.0.{name}.weight", np.zeros(shape, np.float32))
+    for name in ("attn_norm", "ffn_norm"):
+        writer.add_tensor(f"blk.0.{name}.weight", np.ones(32, np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()

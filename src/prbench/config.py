@@ -14,7 +14,7 @@ from typing import Any, Literal
 from pydantic import Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
 from prbench.errors import ConfigError
-from prbench.types import Context, Frozen
+from prbench.types import Context, ContextName, Frozen
 
 CACHE_VARIABLE = "PRBENCH_CACHE"
 
@@ -84,7 +84,7 @@ class RunConfig(Frozen):
     split: str | None = None
     """Part of the suite; None for all of it."""
     model: str
-    contexts: tuple[str, ...] = ("none", "profile", "other")
+    contexts: tuple[ContextName, ...] = ("none", "profile", "other")
     ranker: str = "bm25"
     """Chooses posts for `retrieved@K` and where not all fit: `bm25`, or the address of an encoder (`embed:…`)."""
     planner: str | None = None
@@ -93,8 +93,8 @@ class RunConfig(Frozen):
     """A file of `prbench plan`, in place of a planner."""
     orders: Literal["both", "first"] = "both"
     """Whether a Comparer is asked in both orders; one order leaves position bias unmeasured."""
-    repeats: int = Field(default=1, ge=1)
-    seed: int = 0
+    repeats: int = Field(default=1, ge=1, le=10_000)
+    seed: int = Field(default=0, ge=0, le=2**53)
     limit: int | None = Field(default=None, ge=1)
     by: tuple[str, ...] = ()
     """Tags to report groups by, besides the category."""
@@ -103,7 +103,7 @@ class RunConfig(Frozen):
     """Revision of a hub suite."""
     allow_unfit: bool = False
     """Whether a pair that cannot be shown becomes an invalid record instead of an error."""
-    resamples: int = Field(default=2000, ge=100)
+    resamples: int = Field(default=2000, ge=100, le=1_000_000)
     options: ModelOptions = ModelOptions()
 
     @classmethod
@@ -129,12 +129,19 @@ class RunConfig(Frozen):
         """What can change an answer, as JSON values."""
         data: dict[str, Any] = self.model_dump(mode="json", exclude={"by", "options", "allow_unfit", "plans"})
         if self.plans is not None and self.plans.is_file():
-            data["plans"] = hashlib.sha256(self.plans.read_bytes()).hexdigest()
+            data["plans"] = _checksum(self.plans)
         options = self.options.model_dump(mode="json")
         data["options"] = {key: options[key] for key in ("window", "dtype", "temperature", "max_tokens", "seed")}
         if self.options.template is not None and self.options.template.is_file():
-            data["template"] = hashlib.sha256(self.options.template.read_bytes()).hexdigest()
+            data["template"] = _checksum(self.options.template)
         return data
+
+
+def _checksum(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise ConfigError(f"cannot read {str(path)!r}: {error.strerror}", hint="check its permissions") from error
 
 
 def digest(data: Any) -> str:

@@ -4,6 +4,7 @@ A user's mistake is a `PrbenchError`: the command line prints its message, a bla
 without a traceback. Anything else is a bug and keeps its traceback.
 
     PrbenchError
+    ├── FileError (ValueError)        a file that cannot be read or written, or whose content is damaged
     ├── DataError (ValueError)        a suite cannot be read: names file, line and field
     ├── ConfigError (ValueError)      options that do not fit together
     ├── AddressError (ValueError)     a model address that nothing answers to
@@ -35,6 +36,10 @@ class PrbenchError(Exception):
 
     def __str__(self) -> str:
         return f"{self.message}\n\nhint: {self.hint}" if self.hint else self.message
+
+
+class FileError(PrbenchError, ValueError):
+    """A file that cannot be read or written, or whose content is damaged."""
 
 
 class DataError(PrbenchError, ValueError):

@@ -12,17 +12,19 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Annotated, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from prbench.errors import ContextError, DataError, did_you_mean
 
 Text = Annotated[str, StringConstraints(min_length=1)]
+Count = Annotated[int, Field(ge=0, le=2**32 - 1)]
+"""A number of things; a page keeps no larger ones."""
 
 
 class Frozen(BaseModel):
-    """What is read from or written to disk: immutable, and no unknown field passes."""
+    """What is read from or written to disk: immutable, and neither an unknown field nor NaN or infinity passes."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Post(Frozen):
@@ -169,6 +171,10 @@ class Context:
         return self.name == "oracle"
 
 
+ContextName = Annotated[str, AfterValidator(lambda name: str(Context.parse(name)))]
+"""A context as it is written in a file."""
+
+
 class Judgment(Frozen):
     """A pair that a user has judged: what a model may adapt to. Never a pair that it is scored on."""
 
@@ -249,8 +255,8 @@ class Outcome(Frozen):
     """Why it is invalid (answered, but unreadable) or failed (no answer)."""
     raw: str = ""
     """The model's words, where it has any."""
-    tokens_in: int = 0
-    tokens_out: int = 0
+    tokens_in: Count = 0
+    tokens_out: Count = 0
     latency_ms: float = 0.0
     cost_usd: float = 0.0
 
@@ -293,8 +299,8 @@ class CallUse(Frozen):
 
     key: str
     """Content hash over who was asked and what."""
-    tokens_in: int = 0
-    tokens_out: int = 0
+    tokens_in: Count = 0
+    tokens_out: Count = 0
     latency_ms: float = 0.0
     cost_usd: float = 0.0
     cached: bool = False
@@ -308,7 +314,7 @@ class Record(Frozen):
     context: str
     order: Order
     """`rated` where each answer was scored alone, else which answer the Comparer saw first."""
-    repeat: int = 0
+    repeat: Count = 0
     status: Status
     reason: str = ""
     verdict: Choice | None = None
@@ -319,7 +325,7 @@ class Record(Frozen):
     """Preference for the *chosen* answer, in the model's own units."""
     shown_user: str | None = None
     """Whose posts the model saw; differs from the pair's user under `other` and `opposite`."""
-    posts: int = 0
+    posts: Count = 0
     """How many posts the model saw."""
     dropped: tuple[str, ...] = ()
     """Ids of posts left out because they did not fit."""

@@ -1,5 +1,6 @@
 """From a history to a published suite, with a scripted author behind a real server: every step is known exactly."""
 
+import errno
 import json
 import re
 import shutil
@@ -16,7 +17,7 @@ from prbench.build.written.desk import Desk, Request
 from prbench.config import ModelOptions, Price
 from prbench.contexts.derange import mirror_twins
 from prbench.data import Suite, load_pairs, load_questions
-from prbench.errors import BudgetError, ConfigError, DataError, ModelError, RunError
+from prbench.errors import BudgetError, ConfigError, DataError, FileError, ModelError, RunError
 from prbench.judge import Grade
 from prbench.models import ModelCard
 from prbench.models._wire import Backoff
@@ -560,10 +561,10 @@ def test_nothing_is_half_written(server, aspects, tmp_path, monkeypatch):
     before = files_of(tmp_path / "out" / "pairs")
 
     def full_disk(*_):
-        raise OSError("no space left on device")
+        raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("prbench.build.written.readme.readme", full_disk)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(FileError, match="the disk is full"):
         pairs_of(aspects, tmp_path / "out" / "pairs", server, words=90)
     after = files_of(tmp_path / "out" / "pairs")
     assert {name: data for name, data in after.items() if name not in ("answers.jsonl", ".answers.jsonl.lock")} == {

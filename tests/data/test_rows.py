@@ -183,3 +183,16 @@ def test_reading_is_lazy(tmp_path):
     assert next(rows).values == GOOD
     with pytest.raises(DataError, match="line 2"):
         next(rows)
+
+
+def test_a_parquet_file_with_two_columns_of_one_name_is_refused_as_csv_is(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    names = ["id", "question", "chosen", "rejected", "question"]
+    table = pa.Table.from_arrays(
+        [pa.array([text]) for text in ("1", "Tea?", "Green.", "Black.", "Coffee?")], names=names
+    )
+    pq.write_table(table, tmp_path / "twice.parquet")
+    with pytest.raises(DataError, match=r"twice\.parquet: column 'question' stands twice"):
+        load_pairs(tmp_path / "twice.parquet")

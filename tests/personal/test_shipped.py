@@ -44,7 +44,7 @@ def test_packed_and_unpacked_it_scores_the_same(trained: Path, tmp_path: Path) -
     folder = shipped.unpack("mine", source=tmp_path / "packed", target=tmp_path / "unpacked")
     assert scores(folder) == scores(trained / "model")
     assert shipped.unpack("mine", source=tmp_path / "packed", target=folder) == folder, "joined once"
-    assert not list(tmp_path.glob(".unpacked*"))
+    assert not list(tmp_path.glob(".unpacked*.part"))
 
 
 def test_a_folder_that_was_cleaned_by_halves_is_joined_again(trained: Path, tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_another_base_is_refused_and_leaves_nothing(trained: Path, tmp_path: Pat
         shutil.rmtree(base)
         shutil.copytree(kept, base)
     assert not (tmp_path / "unpacked").exists()
-    assert not list(tmp_path.glob(".unpacked*"))
+    assert not list(tmp_path.glob(".unpacked*.part"))
 
 
 def test_a_model_over_a_plain_encoder_cannot_be_packed(trained: Path, tmp_path: Path) -> None:

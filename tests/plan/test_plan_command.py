@@ -138,7 +138,7 @@ def test_a_file_that_holds_no_plans_is_refused_with_its_line(tmp_path):
     with pytest.raises(DataError, match="line 1 does not say what the plan is for"):
         evaluate(lambda question, answer, plan: 1.0, mirrored(), contexts=["plan"], plans=path)
     path.write_text("{}\n")
-    with pytest.raises(DataError, match="line 1 is not a plan"):
+    with pytest.raises(DataError, match="line 1 is damaged"):
         evaluate(lambda question, answer, plan: 1.0, mirrored(), contexts=["plan"], plans=path)
 
 

@@ -246,7 +246,7 @@ def test_the_command_prints_one_json_value(results, tmp_path):
 def test_a_damaged_models_file_is_named(results, tmp_path):
     shutil.copytree(results / "nested", tmp_path / "r")
     (tmp_path / "r" / "models.toml").write_text('["longer"]\nweigths = "open"\n', encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"models\.toml cannot be read"):
+    with pytest.raises(ConfigError, match=r"models\.toml.* is damaged"):
         write_site(tmp_path / "r", tmp_path / "site")
 
 

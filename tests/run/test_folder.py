@@ -7,9 +7,11 @@ from prbench import evaluate
 from prbench.config import RunConfig
 from prbench.data import Suite
 from prbench.errors import ContextError, ModelError, RunError
+from prbench.files import Appender, cut_torn_line, whole_lines, write_whole
+from prbench.files.append import SYNC_LINES
 from prbench.results import RunFolder, verify
+from prbench.results.folder import LOCK
 from prbench.run import Session, execute
-from prbench.run.store import LOCK, SYNC_RECORDS, Appender, cut_torn_line, whole_lines, write_whole
 from prbench.types import Record
 from small_suite import Spy, SpyComparer, follows_posts, likes_first, mirrored
 
@@ -79,9 +81,9 @@ def test_an_appender_cuts_a_torn_line_and_syncs_in_batches(tmp_path):
     path.write_bytes(b'{"pair":"torn')
     record = Record(pair="1", context="none", order="rated", status="ok", verdict="tie")
     with Appender(path) as appender:
-        for _ in range(SYNC_RECORDS):
+        for _ in range(SYNC_LINES):
             appender.append(record)
-        assert len(list(whole_lines(path))) == SYNC_RECORDS  # on disk before the file is closed
+        assert len(list(whole_lines(path))) == SYNC_LINES  # on disk before the file is closed
 
 
 def test_a_folder_with_other_files_is_refused_and_untouched(tmp_path):
@@ -96,7 +98,7 @@ def test_a_folder_with_other_files_is_refused_and_untouched(tmp_path):
 
 def test_a_folder_that_is_a_file_and_a_damaged_configuration_are_said(run, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(RunError, match="cannot write to"):
+    with pytest.raises(RunError, match=r"cannot write .* is a file, not a folder"):
         evaluate(follows_posts, mirrored(), out=tmp_path / "file")
     (run / "config.toml").write_text("not = = toml")
     with pytest.raises(RunError, match=r"config\.toml is damaged"):
@@ -171,7 +173,7 @@ def test_stored_scores_by_id(tmp_path):
         ('{"id": "1", "verdict": "A"}\n', "verdict is 'A'"),
         ('{"id": "1", "verdict": "tie"}\n{"id": "1", "verdict": "tie"}\n', "a second row"),
         ("nonsense\n", "line 1"),
-        ("[1]\n", "not an object"),
+        ("[1]\n", "expected an object"),
     ],
 )
 def test_bad_stored_files_name_the_line(tmp_path, text, message):

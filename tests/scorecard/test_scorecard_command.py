@@ -84,7 +84,7 @@ def test_options_stand_above_the_file_and_oracles_are_added(folder):
         (["-m", "lnger"], "unknown model address 'lnger'"),
         (["-m", "longer", "--split", "tets"], "has no split 'tets'"),
         (["--from", "nowhere.toml"], "cannot read 'nowhere.toml'"),
-        (["--from", "mine.py"], "'mine.py' is not TOML"),
+        (["--from", "mine.py"], "mine.py is damaged: not TOML"),
     ],
 )
 def test_mistakes(folder, arguments, message):

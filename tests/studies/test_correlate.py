@@ -285,8 +285,8 @@ def test_what_is_only_described_gets_no_verdict(runs, write):
         ({"judge": {"address": "p", "accuracy": {"value": 0.9, "n": 3}}}, "lower bound unknown"),
         ({"judge": {"address": BLIND, "accuracy": {"value": 0.9, "low": 0.8, "n": 99}}}, "both judge and ranked"),
         ({"candidates": "suite"}, "the benchmark itself"),
-        ({"kind": "guess"}, "kind: Input should be 'best-of-n' or 'ppo'"),
-        ({"surprise": 1}, "surprise: Extra inputs"),
+        ({"kind": "guess"}, "'kind': Input should be 'best-of-n' or 'ppo'"),
+        ({"surprise": 1}, "'surprise': Extra inputs"),
         ({"items": {"i0": {"unit": "u", "question": "q"}}}, "has an item 'i1' without labels"),
     ],
 )

@@ -92,7 +92,7 @@ def test_what_is_no_study_is_refused(tmp_path):
     with pytest.raises(StudyError, match="there is no study"):
         study_section(tmp_path)
     (tmp_path / "study.json").write_text("{}")
-    with pytest.raises(StudyError, match="cannot be read"):
+    with pytest.raises(StudyError, match="is damaged"):
         study_section(tmp_path)
 
 

@@ -4,7 +4,6 @@ Whoever is not signed in sees nothing of the study; whoever is sees their own pa
 """
 
 import logging
-import sqlite3
 from collections.abc import Collection
 
 from starlette.applications import Starlette
@@ -20,6 +19,7 @@ from prbench.annotate.guard import Guard, Unreadable, read_form
 from prbench.annotate.store import Store
 from prbench.annotate.study import read_study
 from prbench.annotate.visit import Handler, Refused, Visit
+from prbench.errors import FileError
 
 _log = logging.getLogger("uvicorn.error")
 
@@ -58,7 +58,7 @@ def make_app(store: Store, hosts: Collection[str], *, secure: bool = False) -> S
         Refused: _refused,
         Unreadable: _unreadable,
         HTTPException: _no_page,
-        sqlite3.OperationalError: _not_now,
+        FileError: _not_now,
     }
     return Starlette(routes=routes, exception_handlers=handlers, middleware=[Middleware(Guard, hosts=hosts)])
 

@@ -14,7 +14,7 @@ from prbench.annotate.gather import Gathered, Judgment, PairTexts, gather
 from prbench.annotate.store import Store
 from prbench.data import write_pairs
 from prbench.errors import ConfigError
-from prbench.run.store import write_whole
+from prbench.files import write_whole
 from prbench.types import Pair, Post
 
 Row = Mapping[str, Any]

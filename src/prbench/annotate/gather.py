@@ -9,6 +9,8 @@ from prbench.annotate.answer import Answer, Scores
 from prbench.annotate.store import Store
 from prbench.annotate.study import Study, read_study
 from prbench.annotate.tasks import answer_of
+from prbench.errors import ConfigError
+from prbench.files import checked
 
 Side = Literal["chosen", "rejected"]
 Verdict = Literal["chosen", "rejected", "unsure"]
@@ -106,7 +108,7 @@ class Gathered(NamedTuple):
 def gather(store: Store) -> Gathered:
     """Read a study as it stands, in one view of the file."""
     study = read_study(store)
-    with store.reading() as connection:
+    with checked(store.path, raises=ConfigError, hint="restore the file from a copy"), store.reading() as connection:
         pairs = {row["source"]: _texts(row) for row in connection.execute("SELECT * FROM pair ORDER BY id")}
         return Gathered(study, _people(connection), _judgments(connection, pairs), pairs, _posts(connection))
 

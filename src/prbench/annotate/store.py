@@ -8,11 +8,12 @@ request has its own connection, and every change is one transaction.
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from importlib.resources import files
 from pathlib import Path
 
-from prbench.errors import ConfigError
+from prbench.errors import ConfigError, FileError
+from prbench.files import damaged, database_errors, disk_errors, exists, make_folder, open_database
 
 BUSY_S = 10.0
 _APPLICATION = 0x50524142  # "PRAB", so that another program's database is not taken for a study
@@ -38,8 +39,9 @@ class Store:
     @classmethod
     def create(cls, path: Path) -> "Store":
         """Make an empty study file, readable by its owner only: it will hold what people wrote."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        make_folder(path.parent)
+        with disk_errors(path, "write"):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         store = cls(path)
         with store._connected() as connection:
             connection.execute("PRAGMA journal_mode = WAL")
@@ -50,16 +52,19 @@ class Store:
     @classmethod
     def existing(cls, path: Path) -> "Store":
         """Open a study that must be there already."""
-        if not path.is_file():
+        if not exists(path, raises=ConfigError):
             raise ConfigError(f"{str(path)!r} does not exist", hint="`prbench annotate SUITE --db FILE` makes a study")
         store = cls(path)
         try:
             with store.reading() as connection:
                 (found,) = connection.execute("PRAGMA application_id").fetchone()
-        except sqlite3.DatabaseError as error:
-            raise ConfigError(f"{str(path)!r} cannot be read as a study: {error}") from error
+                (sound,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        except FileError as error:
+            raise ConfigError(f"{str(path)!r} cannot be read as a study: {error.message}", hint=error.hint) from error
         if found != _APPLICATION:
             raise ConfigError(f"{str(path)!r} is no study of `prbench annotate`", hint="name another file with --db")
+        if sound != "ok":
+            raise damaged(path, sound, raises=ConfigError, hint="restore the file from a copy")
         return store
 
     @contextmanager
@@ -90,11 +95,11 @@ class Store:
 
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
-        connection = sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None)
-        try:
+        with (
+            database_errors(self.path),
+            closing(open_database(self.path, timeout_s=BUSY_S)) as connection,
+        ):
             connection.row_factory = sqlite3.Row
             for pragma in _PRAGMAS:
                 connection.execute(f"PRAGMA {pragma}")
             yield connection
-        finally:
-            connection.close()

@@ -9,6 +9,7 @@ import random
 import secrets
 import sqlite3
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -17,9 +18,11 @@ from prbench.annotate.people import invite, now
 from prbench.annotate.store import Store
 from prbench.data import DatasetRecord, Suite
 from prbench.errors import ConfigError
+from prbench.files import check_model, disk_errors
 from prbench.types import Frozen, Pair
 
 Mode = Literal["pairs", "self"]
+_RESTORE = "restore the file from a copy"
 
 
 class StudyOptions(NamedTuple):
@@ -80,17 +83,25 @@ def open_study(path: Path, suite: Suite, options: StudyOptions) -> Opened:
         return Opened(store, there, ())
     _refuse_left_log(path)
     unfinished = path.with_name(f"{path.name}.part")
-    unfinished.unlink(missing_ok=True)
-    store = Store.create(unfinished)
-    with store.writing() as connection:
-        connection.execute("INSERT INTO study VALUES (1, ?)", (study.model_dump_json(),))
-        _write_pairs(connection, shown)
-        invitations = _write_people(connection, options, study.overlap, [pair.id for pair in shown])
-    store.settle()
-    unfinished.replace(path)  # a study that was interrupted while it was made is not there at all
-    for left in ("-wal", "-shm"):
-        unfinished.with_name(unfinished.name + left).unlink(missing_ok=True)
+    try:
+        with disk_errors(path, "write"):
+            _remove(unfinished)
+            store = Store.create(unfinished)
+            with store.writing() as connection:
+                connection.execute("INSERT INTO study VALUES (1, ?)", (study.model_dump_json(),))
+                _write_pairs(connection, shown)
+                invitations = _write_people(connection, options, study.overlap, [pair.id for pair in shown])
+            store.settle()
+            unfinished.replace(path)  # a study that was interrupted while it was made is not there at all
+    finally:
+        with suppress(OSError):
+            _remove(unfinished)
     return Opened(Store.existing(path), study, invitations)
+
+
+def _remove(path: Path) -> None:
+    for left in ("", "-wal", "-shm"):
+        path.with_name(path.name + left).unlink(missing_ok=True)
 
 
 def read_study(store: Store) -> Study:
@@ -99,7 +110,7 @@ def read_study(store: Store) -> Study:
         row = connection.execute("SELECT record FROM study").fetchone()
     if row is None:
         raise ConfigError(f"{str(store.path)!r} holds no study", hint="remove it, and make the study again")
-    return Study.model_validate_json(row["record"])
+    return check_model(row["record"], Study, f"the study in {str(store.path)!r}", raises=ConfigError, hint=_RESTORE)
 
 
 def renew_invitations(store: Store) -> tuple[Invitation, ...]:

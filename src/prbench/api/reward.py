@@ -4,7 +4,6 @@ Reward models score on scales of their own. A scale (μ, s), fitted on a validat
 a score r into σ((r − μ)/s). Without it there is an error, never a number.
 """
 
-import json
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,9 +16,9 @@ from prbench.contexts import Unfit, is_rater
 from prbench.contexts.budget import Budget
 from prbench.data import Suite
 from prbench.errors import ConfigError, ModelError
+from prbench.files import read_model, write_whole
 from prbench.models import Model, Rater
 from prbench.rank import BM25
-from prbench.run.store import write_whole
 from prbench.types import Frozen, Outcome, Pair, PairView, Post
 
 FILE = "prbench_scale.json"
@@ -198,14 +197,15 @@ def _identity(model: Model) -> str:
 
 def _saved(model: Model) -> Scale:
     path = _path(model)
-    if not path.is_file():
+    if not path.exists():
         raise ModelError(
-            f"{model.card.address!r} is not calibrated, so its scores have no scale",
+            f"{model.card.address!r} is not calibrated, so its scores have no scale (no {path.name})",
             hint="fit one on a validation split: prbench.calibrate(model, suite), or pass scale=",
         )
-    scale = Scale.model_validate(json.loads(path.read_text(encoding="utf-8")))
+    scale = read_model(path, Scale, raises=ModelError, hint="run prbench.calibrate again")
     if scale.identity != _identity(model):
         raise ModelError(
-            f"{model.card.address!r} has changed since it was calibrated", hint="run prbench.calibrate again"
+            f"{model.card.address!r} has changed since it was calibrated ({str(path)!r})",
+            hint="run prbench.calibrate again",
         )
     return scale

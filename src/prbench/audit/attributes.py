@@ -4,8 +4,6 @@ Numbers with many values are cut into thirds, so that every attribute is a small
 """
 
 import csv
-import json
-import tomllib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -15,12 +13,14 @@ import numpy as np
 
 from prbench.audit.people import People
 from prbench.errors import DataError
+from prbench.files import read_json, read_text, read_toml
 
 _MOST_GROUPS = 5
 """A number with more values than this is cut into thirds."""
 _USER_COLUMNS = ("user", "user_id", "id", "name")
 _NO_ATTRIBUTES = frozenset({*_USER_COLUMNS, "split", "couple"})
 """Fields that say where somebody stands in the suite, not who they are."""
+_KINDS = "people are described in TOML, JSON or CSV"
 
 
 def load_people(path: Path, users: Collection[str]) -> People:
@@ -36,10 +36,7 @@ def load_people(path: Path, users: Collection[str]) -> People:
     Raises:
         DataError: If the file cannot be read or knows none of the users.
     """
-    try:
-        records = _best(_read(path), frozenset(users))
-    except (OSError, ValueError) as error:
-        raise DataError(f"cannot read people from {str(path)!r}: {error}", hint="TOML, JSON or CSV") from error
+    records = _best(_read(path), frozenset(users))
     if not records:
         raise DataError(
             f"{str(path)!r} tells nothing of the users of this suite, {min(users, default='none')!r} first",
@@ -49,14 +46,13 @@ def load_people(path: Path, users: Collection[str]) -> People:
 
 
 def _read(path: Path) -> Any:
-    text = path.read_text(encoding="utf-8")
     match path.suffix.lower():
         case ".toml":
-            return tomllib.loads(text)
+            return read_toml(path, raises=DataError, hint=_KINDS)
         case ".csv":
-            return list(csv.DictReader(text.splitlines()))
+            return list(csv.DictReader(read_text(path, raises=DataError, hint=_KINDS).splitlines()))
         case _:
-            return json.loads(text)
+            return read_json(path, raises=DataError, hint=_KINDS)
 
 
 def _best(data: Any, users: frozenset[str]) -> Mapping[str, Mapping[str, Any]]:

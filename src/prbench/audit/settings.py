@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from prbench.errors import ConfigError, did_you_mean
+from prbench.files import read_toml
 from prbench.types import Frozen
 
 
@@ -83,10 +84,7 @@ def load_settings(path: Path) -> Settings:
     Raises:
         ConfigError: If the file cannot be read or says something unknown.
     """
-    try:
-        own = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"cannot read settings {str(path)!r}: {error}", hint="write them as TOML") from error
+    own = read_toml(path, raises=ConfigError, hint="write them as TOML")
     shipped = _shipped()
     exempt = own.get("exempt", {})
     merged = {**shipped, **own, "exempt": {**shipped["exempt"], **exempt} if isinstance(exempt, dict) else exempt}

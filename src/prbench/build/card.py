@@ -7,6 +7,8 @@ from pathlib import Path
 
 from prbench.build.options import SPLITS, MirrorOptions
 from prbench.data import Suite
+from prbench.errors import DataError
+from prbench.files import checksum
 from prbench.types import Frozen, Pair
 
 _SCORERS = 8
@@ -65,8 +67,7 @@ class MirrorCard(Frozen):
 
 def describe_file(path: Path, rows: int) -> SourceFile:
     """Name a file and hash its bytes."""
-    with path.open("rb") as file:
-        return SourceFile(name=path.name, sha256=hashlib.file_digest(file, "sha256").hexdigest(), rows=rows)
+    return SourceFile(name=path.name, sha256=checksum(path, raises=DataError), rows=rows)
 
 
 def count_splits(pairs: Iterable[Pair]) -> dict[str, SplitCounts]:

@@ -1,8 +1,6 @@
 """A built suite on disk: a folder that appears whole or not at all."""
 
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +8,7 @@ from typing import Any
 from prbench.build.card import MirrorCard
 from prbench.data import Suite, write_pairs
 from prbench.errors import ConfigError
+from prbench.files import replacing, replacing_folder
 
 PAIRS, CONTEXT, ITEMS, CARD = "pairs.parquet", "context.jsonl", "items.jsonl", "card.json"
 
@@ -33,21 +32,13 @@ def write_folder(
 ) -> None:
     """Write everything beside its place, and move it there together."""
     refuse_foreign(folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", suffix=".part", dir=folder.parent) as workplace:
-        made = Path(workplace, "made")
-        made.mkdir()
+    with replacing_folder(folder) as made:
         write_pairs(suite, made / PAIRS)
         _write(made / CONTEXT, (json.dumps(row, ensure_ascii=False) for row in context))
         _write(made / ITEMS, (json.dumps(row, ensure_ascii=False) for row in items))
         _write(made / CARD, [json.dumps(card.model_dump(mode="json"), ensure_ascii=False, indent=2)])
-        if folder.exists():  # an earlier build waits in the workplace, and is removed with it
-            folder.replace(Path(workplace, "earlier"))
-        made.replace(folder)
 
 
 def _write(path: Path, lines: Iterable[str]) -> None:
-    with path.open("w", encoding="utf-8", newline="\n") as file:
+    with replacing(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(f"{line}\n" for line in lines)
-        file.flush()
-        os.fsync(file.fileno())

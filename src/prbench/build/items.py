@@ -8,9 +8,11 @@ import numpy as np
 
 from prbench.build.arrays import Indices
 from prbench.build.columns import ITEM_FIELDS, Columns, cell
-from prbench.data.fields import read_identifier, read_text
+from prbench.data.fields import read_identifier
+from prbench.data.fields import read_text as text_of
 from prbench.data.rows import Place, Row, parse_json, read_rows, suffix_of
 from prbench.errors import DataError
+from prbench.files import read_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +44,7 @@ def read_items(path: Path, columns: Columns) -> Items:
         if names is None:
             names = columns.find(row, ("id", "text"), ITEM_FIELDS[2:])
         name = read_identifier(cell(row, names, "id"), "id", row.place)
-        text = read_text(cell(row, names, "text"), "text", row.place).strip()
+        text = text_of(cell(row, names, "text"), "text", row.place).strip()
         for field, value in (("id", name), ("text", text)):
             if not value:
                 raise DataError(f"{row.place}: field {field!r} is empty", hint="complete the row or remove it")
@@ -83,11 +85,7 @@ def _read_table(path: Path) -> Iterator[Row]:
 
 
 def _read_json_list(path: Path) -> Iterator[Row]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{str(path)!r} cannot be read: {error}") from error
-    values = parse_json(text, str(path))
+    values = parse_json(read_text(path, raises=DataError), str(path))
     if not isinstance(values, list) or not values:
         raise DataError(f"{path}: expected a list of texts or objects", hint='for example [{"id": "1", "text": "…"}]')
     for number, value in enumerate(values):

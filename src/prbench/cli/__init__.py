@@ -52,3 +52,9 @@ def main() -> None:
     except BrokenPipeError:  # the reader of our output went away, as `| head` does
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:  # a disk or a folder that refuses is the user's to mend, wherever it was met
+        if error.filename is None:
+            raise
+        print(f"error: {str(error.filename)!r}: {error.strerror}", file=sys.stderr)
+        print("\nhint: check the path, its permissions and the room on the disk", file=sys.stderr)
+        sys.exit(EXIT_USER_ERROR)

@@ -114,8 +114,9 @@ def report(
     text = json.dumps(found.to_json(), ensure_ascii=False, indent=2, allow_nan=False)
     typer.echo(text if format is Format.json else render(annotate.tables(found), cast(Shown, format.value)))
     if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(text + "\n", encoding="utf-8")
+        from prbench.files import write_whole
+
+        write_whole(out, text + "\n")
         print(f"\nwritten: {out}", file=sys.stderr)
 
 

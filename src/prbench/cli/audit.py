@@ -50,8 +50,9 @@ def audit(
     )
     data = json.dumps(found.to_json(examples), ensure_ascii=False, indent=2, allow_nan=False)
     if out:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(data + "\n", encoding="utf-8")
+        from prbench.files import write_whole
+
+        write_whole(out, data + "\n")
     typer.echo(data if format is Format.json else render(room.audit_tables(found, examples), cast(Shown, format.value)))
     if found.failed:
         raise typer.Exit(EXIT_FAILED)

@@ -95,10 +95,11 @@ def run(
         more = "" if full else "; --full prints all tables"
         _say(f"\nrun: {found.folder}    (the same command continues it{more})")
     if page and found.folder is not None:
+        from prbench.files import write_whole
         from prbench.report.page import report_page
 
         target = found.folder / "report.html"
-        target.write_text(report_page([found.folder]), encoding="utf-8")
+        write_whole(target, report_page([found.folder]))
         typer.echo(f"report: {target}")
     _gate(found, fail_under)
 

@@ -18,8 +18,8 @@ def report(
     ] = 24,
 ) -> None:
     """Make one self-contained HTML file: ranking, charts, every pair. Mail it, open it offline."""
+    from prbench.files import write_whole
     from prbench.report.page import report_page
-    from prbench.run.store import write_whole
 
     sections = []
     if study:

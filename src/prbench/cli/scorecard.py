@@ -46,7 +46,7 @@ def scorecard(
 ) -> None:
     """Put models on one scorecard: generic and personalized accuracy, coverage, latency, verdict."""
     from prbench import scorecard as room
-    from prbench.run.store import write_whole
+    from prbench.files import write_whole
 
     given: dict[str, Any] = {
         "suite": suite,

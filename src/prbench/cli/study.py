@@ -90,8 +90,9 @@ def correlate(
         text if format is Format.json else report.render(correlation_tables(found), cast(report.Format, format.value))
     )
     if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(text + "\n", encoding="utf-8")
+        from prbench.files import write_whole
+
+        write_whole(out, text + "\n")
         print(f"\nwritten: {out}", file=sys.stderr)
 
 
@@ -101,7 +102,7 @@ def report(
     out: Annotated[Path, typer.Option("--out", "-o", help="The page.")] = Path("study.html"),
 ) -> None:
     """Make one self-contained HTML file of downstream studies; `prbench report --study` shows them beside runs."""
-    from prbench.run.store import write_whole
+    from prbench.files import write_whole
     from prbench.studies.sections import study_page
 
     page = study_page(studies)

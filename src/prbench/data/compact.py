@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from prbench import files
 from prbench.types import Aspect, Pair, Post
 
 _COLUMNS = (
@@ -32,17 +33,16 @@ def write_compact(pairs: Iterable[Pair], path: Path) -> None:
 
     rows = [_row(pair) for pair in pairs]
     columns = {name: arrow.array([row[name] for row in rows]).dictionary_encode() for name in _COLUMNS}
-    partial = path.with_suffix(".partial")
-    parquet.write_table(
-        arrow.table(columns),
-        partial,
-        compression="zstd",
-        compression_level=19,
-        row_group_size=max(len(rows), 1),
-        dictionary_pagesize_limit=2**28,
-        store_schema=True,
-    )
-    partial.replace(path)
+    with files.replacing(path) as partial:
+        parquet.write_table(
+            arrow.table(columns),
+            partial,
+            compression="zstd",
+            compression_level=19,
+            row_group_size=max(len(rows), 1),
+            dictionary_pagesize_limit=2**28,
+            store_schema=True,
+        )
 
 
 def read_compact(path: Path) -> list[Pair]:

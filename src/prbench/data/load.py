@@ -14,10 +14,11 @@ from prbench._version import __version__
 from prbench.data.compact import read_compact
 from prbench.data.layout import RowReader
 from prbench.data.registry import Kind, Published, embedded, published, suites
-from prbench.data.rows import MAX_LINE_BYTES, Row, read_rows, stem_of
+from prbench.data.rows import Row, read_rows, stem_of
 from prbench.data.suite import Suite, check_structure, check_whole_couples
 from prbench.data.tables import FolderTables, TableFile, guess_split, list_splits
 from prbench.errors import DataError, did_you_mean
+from prbench.files import MAX_LINE_BYTES, exists
 from prbench.types import Pair, Question
 
 Item = TypeVar("Item", Pair, Question)
@@ -137,7 +138,7 @@ def _resolve(source: str | Path, split: str | None, revision: str | None, max_li
             return _from_files(source, "embedded", [file], max_line_bytes)._replace(revision=lambda: __version__)
     path = Path(source).expanduser()
     _refuse_revision(revision, text)
-    if path.is_dir():
+    if exists(path, raises=DataError) and path.is_dir():
         return _from_files(path.resolve().name, text, list_splits(path), max_line_bytes)
     if path.exists():
         return _from_files(stem_of(path), text, [TableFile(path, guess_split(path))], max_line_bytes)

@@ -4,12 +4,12 @@ Training material only: they tune an encoder to tell stances apart, are no suite
 Each situation comes in four texts, a post and an answer at each of the axis's two poles: the topic says nothing.
 """
 
-import json
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
+from prbench import files
 from prbench.types import Frozen, Text
 
 _FILE = Path(__file__).parent / "embedded" / "training" / "passages.parquet"
@@ -35,18 +35,15 @@ def load_passages() -> tuple[Passage, ...]:
         >>> sorted({passage.pole for passage in load_passages() if passage.axis == "spend"})
         ['money', 'time']
     """
-    import pyarrow.parquet as parquet
-
-    rows = parquet.read_table(_FILE).to_pylist()
-    return tuple(Passage.model_construct(**row) for row in rows)
+    return tuple(Passage.model_construct(**row) for row in files.parquet_rows(_FILE, hint="install the package again"))
 
 
 def read_sources(paths: Iterable[Path]) -> list[Passage]:
     """Read the files that were written: one axis each, one situation a line."""
     found = []
     for path in paths:
-        for line in path.read_text(encoding="utf-8").splitlines():
-            row = json.loads(line)
+        for number, line in files.read_lines(path):
+            row = files.parse_json(line, f"{path}, line {number}")
             for kind in ("post", "answer"):
                 for pole, text in row.get(kind, {}).items():
                     found.append(
@@ -70,6 +67,5 @@ def write_passages(passages: Iterable[Passage], path: Path) -> None:
 
     rows = [passage.model_dump() for passage in passages]
     columns = {name: arrow.array([row[name] for row in rows]) for name in _COLUMNS}
-    partial = path.with_suffix(".partial")
-    parquet.write_table(arrow.table(columns), partial, compression="zstd", compression_level=19)
-    partial.replace(path)
+    with files.replacing(path) as partial:
+        parquet.write_table(arrow.table(columns), partial, compression="zstd", compression_level=19)

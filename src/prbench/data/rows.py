@@ -6,21 +6,15 @@ that names file, line and, where there is one, the byte or the column.
 """
 
 import csv
-import gzip
-import json
-import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
+from prbench import files
 from prbench.errors import DataError, did_you_mean
-
-MAX_LINE_BYTES = 64 * 2**20
-"""Longest line, or CSV field, that is read unless the caller says otherwise."""
+from prbench.files import MAX_LINE_BYTES
 
 SUFFIXES = (".jsonl", ".jsonl.gz", ".parquet", ".csv", ".csv.gz")
-_BATCH_ROWS = 1024
-_BOM = b"\xef\xbb\xbf"
 
 
 class Place(NamedTuple):
@@ -63,9 +57,11 @@ def stem_of(path: Path) -> str:
     return path.name[: -len(suffix_of(path) or "")] if suffix_of(path) else path.stem
 
 
-def read_rows(path: Path, *, split: str = "", max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[Row]:
-    """Read a JSONL, Parquet or CSV file row by row."""
-    suffix = suffix_of(path)
+def read_rows(
+    path: Path, *, split: str = "", max_line_bytes: int = MAX_LINE_BYTES, suffix: str | None = None
+) -> Iterator[Row]:
+    """Read a JSONL, Parquet or CSV file row by row; `suffix` says which it is where its name does not."""
+    suffix = suffix_of(path) or suffix
     if suffix is None:
         raise DataError(
             f"{str(path)!r} has an unsupported extension {path.suffix!r}", hint=f"supported: {', '.join(SUFFIXES)}"
@@ -85,36 +81,18 @@ def read_rows(path: Path, *, split: str = "", max_line_bytes: int = MAX_LINE_BYT
 
 def parse_json(text: str, where: str) -> Any:
     """Parse JSON text, with the column of what is wrong in the message."""
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
-        at = f"line {error.lineno}, column {error.colno}" if error.lineno > 1 else f"column {error.colno}"
-        raise DataError(f"{where}: not JSON at {at}: {error.msg}") from error
-    except (RecursionError, ValueError) as error:
-        raise DataError(f"{where}: JSON that cannot be read: {error}") from error
-    if "\\ud" in text or "\\uD" in text:
-        _refuse_lone_surrogate(value, where)
-    return value
-
-
-def _refuse_lone_surrogate(value: Any, where: str) -> None:
-    """Half a character can be written in JSON, but neither hashed, stored nor shown to a model."""
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError as error:
-        half = str(error.object)[error.start]
-        raise DataError(f"{where}: lone surrogate {half!r}, which is no character") from error
+    return files.parse_json(text, where, raises=DataError)
 
 
 def _read_jsonl(path: Path, max_line_bytes: int) -> Iterator[tuple[Place, dict[str, Any]]]:
-    for number, line in enumerate(_lines(path, max_line_bytes), start=1):
+    for number, line in files.read_lines(path, max_line_bytes=max_line_bytes, raises=DataError):
         if not line.strip():
             continue
         place = Place(str(path), "line", number)
         values = parse_json(line, str(place))
         if not isinstance(values, dict):
             raise DataError(
-                f"{place}: expected an object, found {_name_type(values)}", hint='write one {"question": …} per line'
+                f"{place}: expected an object, found {_name_type(values)}", hint="write one object, {…}, per line"
             )
         yield place, values
 
@@ -122,7 +100,8 @@ def _read_jsonl(path: Path, max_line_bytes: int) -> Iterator[tuple[Place, dict[s
 def _read_csv(path: Path, max_line_bytes: int) -> Iterator[tuple[Place, dict[str, Any]]]:
     # The limit is global to the csv module, and 128 KiB is less than one long profile: only ever raise it.
     csv.field_size_limit(max(csv.field_size_limit(), max_line_bytes))
-    reader = csv.reader(_lines(path, max_line_bytes), strict=True)
+    lines = files.read_lines(path, max_line_bytes=max_line_bytes, raises=DataError)
+    reader = csv.reader((line for _, line in lines), strict=True)
     place, header = Place(str(path), "line", 1), None
     try:
         for cells in reader:
@@ -158,52 +137,8 @@ def _pair_up(header: list[str], cells: list[str], place: Place) -> dict[str, Any
 
 
 def _read_parquet(path: Path) -> Iterator[tuple[Place, dict[str, Any]]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    number = 0
-    try:
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=_BATCH_ROWS):
-                for values in batch.to_pylist():
-                    number += 1
-                    yield Place(str(path), "row", number), values
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{str(path)!r} cannot be read as Parquet after row {number}: {error}") from error
-
-
-def _lines(path: Path, max_line_bytes: int) -> Iterator[str]:
-    """Decoded lines with their line ends, split at LF only (a text file would also split at a lone CR)."""
-    offset = 0
-    for number, raw in enumerate(_raw_lines(path, max_line_bytes), start=1):
-        if len(raw) > max_line_bytes:
-            raise DataError(
-                f"{path}, line {number}: longer than {max_line_bytes:,} bytes",
-                hint="JSONL wants one object per line; raise max_line_bytes if it really is that long",
-            )
-        content = raw.removeprefix(_BOM) if number == 1 else raw
-        try:
-            yield content.decode()
-        except UnicodeDecodeError as error:
-            at = offset + len(raw) - len(content) + error.start
-            raise DataError(
-                f"{path}, line {number}: not UTF-8 at byte {at} ({content[error.start]:#04x})",
-                hint="save the file as UTF-8, for example with iconv -t UTF-8",
-            ) from error
-        offset += len(raw)
-
-
-def _raw_lines(path: Path, max_line_bytes: int) -> Iterator[bytes]:
-    try:
-        with _open(path) as file:
-            while raw := file.readline(max_line_bytes + 1):
-                yield raw
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{str(path)!r} cannot be read: {error}") from error
-
-
-def _open(path: Path) -> IO[bytes]:
-    return cast(IO[bytes], gzip.open(path)) if path.name.lower().endswith(".gz") else path.open("rb")
+    for number, values in enumerate(files.parquet_rows(path, raises=DataError), start=1):
+        yield Place(str(path), "row", number), values
 
 
 def _name_type(value: Any) -> str:

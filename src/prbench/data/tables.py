@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from prbench.data.rows import MAX_LINE_BYTES, Row, read_rows, stem_of, suffix_of
+from prbench.data.rows import Row, read_rows, stem_of, suffix_of
 from prbench.errors import DataError
+from prbench.files import MAX_LINE_BYTES
 
 WHOLE = ""
 """The name of the only table of a dataset that has one."""

@@ -8,13 +8,11 @@ import csv
 import gzip
 import io
 import json
-import os
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from prbench import files
 from prbench.data.rows import SUFFIXES, suffix_of
 from prbench.errors import DataError
 from prbench.types import Pair
@@ -35,6 +33,7 @@ def write_pairs(pairs: Iterable[Pair], path: str | Path) -> Path:
         The path.
 
     Example:
+        >>> import tempfile
         >>> pair = Pair(id="1", user="ann", question="Tea?", chosen="Green.", rejected="Black.", tags={"split": "test"})
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     print(write_pairs([pair], Path(folder, "tea.csv")).read_text().splitlines()[1])
@@ -47,29 +46,12 @@ def write_pairs(pairs: Iterable[Pair], path: str | Path) -> Path:
     kept = list(pairs)
     if not kept:
         raise DataError(f"there is no pair to write to {str(path)!r}")
-    with _replacing(path) as file:
+    with files.replacing(path) as partial, partial.open("wb") as file:
         if suffix == ".parquet":
             _write_parquet(kept, file)
         else:
             _write_text(kept, file, _write_csv if suffix.startswith(".csv") else _write_jsonl, suffix.endswith(".gz"))
     return path
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file that takes its place only when it is complete and on disk."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).chmod(0o644)  # a temporary file is private; data files are not
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def _write_text(

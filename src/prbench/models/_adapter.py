@@ -12,6 +12,7 @@ from typing import Any
 
 from prbench.config import ModelOptions, digest
 from prbench.errors import MissingExtraError, ModelError
+from prbench.files import exists, read_model
 from prbench.models._checkpoint import Checkpoint, quiet, translated
 from prbench.models.revision import folder_revision
 from prbench.types import Frozen
@@ -66,17 +67,14 @@ class AdaptedCheckpoint(Checkpoint):
 def is_adapter(name: str) -> bool:
     """Whether a name is the folder of an adapter that was trained here."""
     folder = Path(name).expanduser()
-    return (folder / CONFIG).is_file() and (folder / BASE).is_file()
+    return exists(folder / CONFIG, raises=ModelError) and exists(folder / BASE, raises=ModelError)
 
 
 def open_adapter(name: str, address: str, opener: Callable[[str, str], Checkpoint]) -> AdaptedCheckpoint:
     """Open the base that an adapter names, by `opener(name, address)`, and refuse one that differs."""
     require_peft(address)
     folder = Path(name).expanduser()
-    try:
-        record = AdapterBase.model_validate_json((folder / BASE).read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ModelError(f"{address}: {str(folder / BASE)!r} is damaged: {error}", hint="train it again") from error
+    record = read_model(folder / BASE, AdapterBase, raises=ModelError, hint="train it again")
     base = opener(record.base.removeprefix("lm:"), record.base)
     if base.revision != record.revision:
         raise ModelError(

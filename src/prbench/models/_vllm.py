@@ -24,7 +24,7 @@ from prbench.models._wire import PATIENT, Backoff, Fault, Refused, Reply, Wire, 
 from prbench.models.probe import PROBES
 from prbench.models.protocols import ModelCard
 from prbench.prompts import Template
-from prbench.types import AnswerView, Message, Outcome, Prompt
+from prbench.types import AnswerView, Count, Message, Outcome, Prompt
 
 _SURELY = 2
 """A prompt whose estimated tokens fit so many times over fits; only a longer one is worth asking the server about."""
@@ -44,7 +44,7 @@ class _Pooled(BaseModel):
 
 
 class _Usage(BaseModel):
-    prompt_tokens: int = Field(default=0, ge=0)
+    prompt_tokens: Count = 0
 
 
 class _Pooling(BaseModel):

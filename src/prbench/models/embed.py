@@ -5,7 +5,6 @@ near it is to the mean of the plan, each a cosine, each only where it is shown. 
 window is embedded in pieces whose vectors are averaged by length: nothing is cut. Every distinct text is embedded once.
 """
 
-import json
 import time
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -17,6 +16,7 @@ import numpy.typing as npt
 
 from prbench.config import ModelOptions
 from prbench.errors import ModelError
+from prbench.files import checked, read_json
 from prbench.models import weights
 from prbench.models._batching import pad, plan_batches, try_forward
 from prbench.models._checkpoint import Checkpoint
@@ -74,9 +74,10 @@ class SentenceEncoder:
         folder = Path(checkpoint.source)
         self.pooling: Pooling = _pooling(folder, checkpoint.address)
         limits = [options.window or checkpoint.positions, _read_json(folder / "sentence_bert_config.json")]
-        self.window: int | None = min(
-            (limit for limit in (limits[0], limits[1].get("max_seq_length")) if limit), default=None
-        )
+        with checked(folder / "sentence_bert_config.json", raises=ModelError, hint="save the encoder again"):
+            self.window: int | None = min(
+                (int(limit) for limit in (limits[0], limits[1].get("max_seq_length")) if limit), default=None
+            )
         """The most tokens of one piece of a text."""
 
     @property
@@ -229,14 +230,16 @@ def unit(rows: npt.NDArray[Any]) -> Vectors:
 def _pooling(folder: Path, address: str) -> Pooling:
     """How the folder's own description says that token states become one vector; the mean where it says nothing."""
     modules = _read_json(folder / "modules.json") or []
-    kinds = [str(module.get("type", "")).rpartition(".")[2] for module in modules]
+    with checked(folder / "modules.json", raises=ModelError, hint="save the encoder again"):
+        kinds = [str(module.get("type", "")).rpartition(".")[2] for module in modules]
     if unknown := [kind for kind in kinds if kind not in {"Transformer", "Pooling", "Normalize"}]:
         raise ModelError(
             f"{address}: the encoder ends in a layer of kind {unknown[0]!r}, which is not computed here",
             hint="take an encoder that pools and normalises only, or bring this one as py:MODULE:ATTR",
         )
     settings = _read_json(folder / "1_Pooling" / "config.json")
-    chosen = {key.removeprefix("pooling_mode_") for key, value in settings.items() if value is True}
+    with checked(folder / "1_Pooling" / "config.json", raises=ModelError, hint="save the encoder again"):
+        chosen = {key.removeprefix("pooling_mode_") for key, value in settings.items() if value is True}
     chosen -= {"include_prompt"}
     if chosen <= {"mean_tokens"}:
         return "mean"
@@ -246,4 +249,4 @@ def _pooling(folder: Path, address: str) -> Pooling:
 
 
 def _read_json(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return read_json(path, raises=ModelError, hint="save the encoder again") if path.exists() else {}

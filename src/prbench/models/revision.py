@@ -7,6 +7,9 @@ import hashlib
 from collections.abc import Collection
 from pathlib import Path
 
+from prbench.errors import ModelError
+from prbench.files import checksum
+
 _SUFFIXES = frozenset({".bin", ".jinja", ".json", ".model", ".pt", ".safetensors", ".tiktoken", ".txt"})
 _LEFT_BY_TRAINING = frozenset(
     {"all_results.json", "eval_results.json", "optimizer.bin", "optimizer.pt", "requirements.txt", "scaler.pt"}
@@ -48,6 +51,5 @@ def _digest(file: Path) -> str:
     status = file.stat()
     key = (str(file.resolve()), status.st_size, status.st_mtime_ns)
     if key not in _known:
-        with file.open("rb") as stream:
-            _known[key] = hashlib.file_digest(stream, "sha256").hexdigest()
+        _known[key] = checksum(file, raises=ModelError)
     return _known[key]

@@ -6,9 +6,6 @@ record by record: orders, repeats, margins and failures as they were. A pair tha
 record, never a score.
 """
 
-import csv
-import hashlib
-import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,11 +13,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from prbench.errors import ModelError, did_you_mean
+from prbench.data.rows import read_rows
+from prbench.errors import DataError, ModelError, did_you_mean
+from prbench.files import checksum, exists
 from prbench.models.protocols import ModelCard
 from prbench.models.registry import ModelOptions
 from prbench.types import Channel, Context, Record
 
+_LARGEST = 1e100
+"""Scores beyond this would overflow when they are compared and averaged."""
 _ANY = "*"
 """Stands for the context in a file that names none."""
 
@@ -40,7 +41,7 @@ class Stored:
         """Records that the fullest pair has."""
         self.card = ModelCard(
             address=f"stored:{path}",
-            revision=hashlib.sha256(path.read_bytes()).hexdigest()[:12],
+            revision=checksum(path, raises=ModelError)[:12],
             reads=frozenset(Channel),
             reusable=False,
         )
@@ -69,7 +70,7 @@ class Stored:
 def load(rest: str, options: ModelOptions) -> Stored:
     """Open a file of stored scores."""
     path = Path(rest).expanduser()
-    if not path.is_file():
+    if not exists(path, raises=ModelError):
         raise ModelError(f"stored:{rest}: no such file")
     return Stored(path)
 
@@ -117,47 +118,17 @@ def _foreign(place: str, pair: str, row: Mapping[str, Any]) -> Record:
 def _number(place: str, value: Any) -> float:
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         raise ModelError(f"{place}: {value!r} is not a number") from None
-    if number != number or number in (float("inf"), float("-inf")):
-        raise ModelError(f"{place}: {value!r} is not a finite number")
+    if not abs(number) <= _LARGEST:  # NaN is not either
+        raise ModelError(f"{place}: {value!r} is not a number that can be a score", hint="a finite number up to 1e100")
     return number
 
 
 def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Rows with their place; a file whose name does not say what it is holds JSONL."""
     try:
-        if path.suffix == ".parquet":
-            yield from _parquet_rows(path)
-        elif path.suffix == ".csv":
-            with path.open(newline="", encoding="utf-8") as handle:
-                for number, row in enumerate(csv.DictReader(handle), 2):
-                    yield f"{path}, line {number}", row
-        else:
-            with path.open(encoding="utf-8") as handle:
-                for number, line in enumerate(handle, 1):
-                    if line.strip():
-                        yield f"{path}, line {number}", _object(path, number, line)
-    except UnicodeDecodeError as error:
-        raise ModelError(f"{path} is not UTF-8 text: {error}", hint="save it as UTF-8") from error
-
-
-def _parquet_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    import pyarrow as arrow
-    import pyarrow.parquet as parquet
-
-    try:
-        rows = parquet.read_table(path).to_pylist()
-    except arrow.ArrowException as error:
-        raise ModelError(f"{path} is not a Parquet file: {error}") from error
-    for number, row in enumerate(rows):
-        yield f"{path}, row {number}", row
-
-
-def _object(path: Path, number: int, line: str) -> Mapping[str, Any]:
-    try:
-        row = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise ModelError(f"{path}, line {number}: {error}") from error
-    if not isinstance(row, dict):
-        raise ModelError(f"{path}, line {number}: not an object")
-    return row
+        for row in read_rows(path, suffix=".jsonl"):
+            yield str(row.place), row.values
+    except DataError as error:
+        raise ModelError(error.message, hint=error.hint) from error

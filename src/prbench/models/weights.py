@@ -18,8 +18,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from prbench import files
 from prbench.config import cache_folder
-from prbench.errors import AddressError, MissingExtraError, ModelError, did_you_mean
+from prbench.errors import AddressError, FileError, MissingExtraError, ModelError, did_you_mean
 
 __all__ = ["PROVENANCE", "SOURCES", "Source", "can_pull", "convert_gguf", "is_there", "models_folder", "pull"]
 
@@ -126,8 +127,7 @@ def pull(name: str, say: Say | None = None) -> Path:
 
 def convert_gguf(file: Path, say: Say | None = None) -> Path:
     """Turn a GGUF file into a transformers folder, once, and return that folder."""
-    with file.open("rb") as stream:
-        checksum = hashlib.file_digest(stream, "sha256").hexdigest()
+    checksum = files.checksum(file, raises=ModelError)
     provenance = {"file": file.name, "sha256": checksum}
     folder = models_folder() / f"gguf-{checksum[:16]}"
     with _made_once(folder, provenance) as partial:
@@ -179,26 +179,16 @@ def _made_once(folder: Path, provenance: Mapping[str, object]) -> Iterator[Path 
     if _is_complete(folder, provenance):
         yield None
         return
-    from filelock import FileLock
-
-    with _disk_errors(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder.parent / f".{folder.name}.lock"):
-            if _is_complete(folder, provenance):  # another process made it while this one waited
-                yield None
-                return
-            for left in folder.parent.glob(f".{folder.name}.*-*"):  # of a process that was killed
+    with _disk_errors(folder), files.locked(folder.parent / f".{folder.name}.lock"):
+        if _is_complete(folder, provenance):  # another process made it while this one waited
+            yield None
+            return
+        for pattern in (f".{folder.name}.*.part", f".{folder.name}.partial-*"):  # of a process that was killed
+            for left in folder.parent.glob(pattern):
                 shutil.rmtree(left, ignore_errors=True)
-            with tempfile.TemporaryDirectory(
-                dir=folder.parent, prefix=f".{folder.name}.partial-", ignore_cleanup_errors=True
-            ) as partial:
-                filled = Path(partial) / "folder"
-                filled.mkdir()
-                yield filled
-                (filled / PROVENANCE).write_text(json.dumps(provenance, indent=2) + "\n", encoding="utf-8")
-                if folder.exists():
-                    shutil.rmtree(folder)
-                filled.rename(folder)
+        with files.replacing_folder(folder) as filled, _disk_errors(folder):
+            yield filled
+            files.write_whole(filled / PROVENANCE, json.dumps(provenance, indent=2) + "\n")
 
 
 @contextlib.contextmanager
@@ -264,8 +254,10 @@ def _extract_one(archive: zipfile.ZipFile, member: str, file: Path, checksum: st
 
 def _convert(file: Path, folder: Path) -> None:
     _require_conversion(str(file))
+    from prbench.models._gguf_header import check_gguf
     from prbench.models._lm_gguf import convert
 
+    check_gguf(file)
     try:
         convert(file, folder)
     except Exception as error:  # safetensors tells of a full disk in words of its own
@@ -290,8 +282,8 @@ def _provenance(source: Source) -> dict[str, object]:
 
 def _is_complete(folder: Path, provenance: Mapping[str, object]) -> bool:
     try:
-        return bool(json.loads((folder / PROVENANCE).read_text(encoding="utf-8")) == provenance)
-    except (OSError, ValueError):
+        return bool(files.read_json(folder / PROVENANCE) == provenance)
+    except FileError:
         return False
 
 

@@ -13,7 +13,7 @@ from prbench.models import Generator, Windowed
 from prbench.prompts import Template
 from prbench.prompts.expectations import parse_expectations
 from prbench.rank import BM25, Ranker
-from prbench.types import Frozen, Message, Outcome, Pair, PairView, Prompt, Status
+from prbench.types import Count, Frozen, Message, Outcome, Pair, PairView, Prompt, Status
 
 
 class Plan(Frozen):
@@ -25,8 +25,8 @@ class Plan(Frozen):
     plan: tuple[str, ...] = ()
     reason: str = ""
     raw: str = ""
-    tokens_in: int = 0
-    tokens_out: int = 0
+    tokens_in: Count = 0
+    tokens_out: Count = 0
     cost_usd: float = 0.0
     need: str = ""
     """Content hash of question and posts, whoever plans; in a file of plans of their own."""

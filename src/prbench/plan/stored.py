@@ -10,6 +10,7 @@ from pathlib import Path
 from prbench.config import Price, digest
 from prbench.contexts import Unfit
 from prbench.errors import DataError
+from prbench.files import check_model, exists, whole_lines
 from prbench.models import ModelCard
 from prbench.plan.needs import need_id
 from prbench.plan.planner import Plan
@@ -18,22 +19,12 @@ from prbench.types import Outcome, Pair, Prompt
 
 def read_plan_file(path: Path) -> list[Plan]:
     """The plans of a file, the last one of each need; a torn last line is passed over."""
-    try:
-        lines = path.read_bytes().split(b"\n")[:-1]
-    except OSError as error:
-        raise DataError(
-            f"cannot read the plans {str(path)!r}: {error.strerror}", hint="`prbench plan` writes them"
-        ) from error
+    hint = "`prbench plan` writes them"
+    if not exists(path, raises=DataError):
+        raise DataError(f"cannot read the plans {str(path)!r}: there is no such file", hint=hint)
     found: dict[tuple[str, str], Plan] = {}
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            plan = Plan.model_validate_json(line)
-        except ValueError as error:
-            raise DataError(
-                f"{path}, line {number} is not a plan: {error}", hint="`prbench plan` writes them"
-            ) from error
+    for number, line in whole_lines(path, raises=DataError, hint=hint):
+        plan = check_model(line, Plan, f"{path}, line {number}", raises=DataError, hint=hint)
         if not plan.need:
             raise DataError(
                 f"{path}, line {number} does not say what the plan is for (no 'need')",

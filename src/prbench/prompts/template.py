@@ -15,6 +15,7 @@ from jinja2 import TemplateError as JinjaError
 from jinja2 import TemplateSyntaxError, meta
 
 from prbench.errors import TemplateError, did_you_mean
+from prbench.files import read_text
 from prbench.prompts.sandbox import Sandbox, plain, write
 from prbench.types import AnswerView, Channel, PairView
 
@@ -74,11 +75,7 @@ class Template:
         """Load a user's template file, or the built-in one where there is none."""
         if path is None:
             return cls.builtin(default, kind)
-        try:
-            source = Path(path).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise TemplateError(f"cannot read template {str(path)!r}: {error}") from error
-        return cls(source, kind, str(path))
+        return cls(read_text(Path(path), raises=TemplateError), kind, str(path))
 
     @property
     def reads(self) -> frozenset[Channel]:

@@ -148,13 +148,15 @@ def smallest(values: Iterable[int]) -> Array:
 
 
 def floats(values: Iterable[float | None]) -> Array:
-    """Scores in single precision, NaN where there is none.
+    """Scores in single precision, NaN where there is none; those beyond its range end at its bounds.
 
     Example:
         >>> floats([0.5, None])
         array([0.5, nan], dtype=float32)
     """
-    return np.array([np.nan if value is None else value for value in values], dtype=np.float32)
+    column = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+    largest = float(np.finfo(np.float32).max)
+    return column.clip(-largest, largest).astype(np.float32)
 
 
 def index_html(index: Mapping[str, Any]) -> Markup:

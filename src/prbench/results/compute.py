@@ -16,7 +16,7 @@ from prbench.plan import HeldPlans, Plan, summarise
 from prbench.results.credits import Credits, PairRow, credits_by_context
 from prbench.results.measure import Measure
 from prbench.results.result import BaselineResult, ContextResult, PlansResult, Result, Usage
-from prbench.types import CallUse, Frozen, Record
+from prbench.types import CallUse, ContextName, Count, Frozen, Record
 
 
 class BaselineScore(Frozen):
@@ -46,11 +46,11 @@ class RunFacts(Frozen):
     dataset: DatasetRecord
     stances: Mapping[str, Mapping[str, str]] = {}
     """What each user of the whole suite wants on each axis, where the suite says."""
-    contexts: tuple[str, ...]
+    contexts: tuple[ContextName, ...]
     """Contexts that were evaluated."""
-    unsupported: tuple[str, ...] = ()
+    unsupported: tuple[ContextName, ...] = ()
     """Contexts that were asked for and that this model does not read."""
-    expected: int = 1
+    expected: Count = 1
     """Records that make a pair complete in a context: orders × repeats."""
     one_order: bool = False
     """Whether a Comparer was shown each pair in one order only."""

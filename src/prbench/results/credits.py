@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from prbench.data.fingerprint import hash_text
-from prbench.types import Frozen, Pair, Record, read_stances
+from prbench.types import Count, Frozen, Pair, Record, read_stances
 
 
 class PairRow(Frozen):
@@ -24,8 +24,8 @@ class PairRow(Frozen):
     """Content hash of chosen and rejected answer."""
     category: str = ""
     tags: Mapping[str, str] = {}
-    chosen_words: int
-    rejected_words: int
+    chosen_words: Count
+    rejected_words: Count
 
     @classmethod
     def of(cls, pair: Pair) -> "PairRow":

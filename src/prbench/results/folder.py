@@ -4,27 +4,22 @@
 the unsynced batch is lost. Small files are replaced whole (written beside, then renamed). A second process is refused.
 """
 
-import json
-import os
-import tempfile
 import time
-import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any, TypeVar
 
 import tomli_w
-from filelock import FileLock, Timeout
 from pydantic import BaseModel
 
+from prbench import files
 from prbench.errors import RunError
 from prbench.types import Record
 
-SYNC_RECORDS = 200
-SYNC_SECONDS = 1.0
+M = TypeVar("M", bound=BaseModel)
 LOCK = "run.lock"
+_AGAIN = "run the same command again"
 
 
 class RunFolder:
@@ -38,7 +33,7 @@ class RunFolder:
     def existing(cls, path: Path | str) -> "RunFolder":
         """Open a run that must be there already."""
         folder = cls(Path(path))
-        if not (folder.path / "config.toml").is_file():
+        if not files.exists(folder.path / "config.toml", raises=RunError):
             raise RunError(
                 f"{str(path)!r} is not a run folder: it has no config.toml",
                 hint="a run is made by `prbench run … -o FOLDER`; without -o it is below runs/",
@@ -47,73 +42,58 @@ class RunFolder:
 
     def records(self) -> dict[tuple[str, str, str, int], Record]:
         """All whole records by slot; a later one replaces an earlier one."""
-        found: dict[tuple[str, str, str, int], Record] = {}
-        for number, line in whole_lines(self.records_path):
-            try:
-                record = Record.model_validate_json(line)
-            except ValueError as error:
-                raise RunError(f"{self.records_path}, line {number} is damaged: {error}") from error
-            found[record.slot] = record
-        return found
+        hint = "remove the line, and the same command makes that record again"
+        found = files.read_models(self.records_path, Record, raises=RunError, hint=hint)
+        return {record.slot: record for record in found}
+
+    def lines(self, name: str, model: type[M]) -> list[M]:
+        """Read one of the JSONL files that are written whole; one that is missing has no lines."""
+        hint = "the command that made the run writes the file anew"
+        return list(files.read_models(self.path / name, model, raises=RunError, hint=hint))
 
     def read_json(self, name: str) -> Any:
         """Read one of the small JSON files."""
-        path = self.path / name
-        if not path.is_file():
-            raise RunError(f"{str(self.path)!r} has no {name}", hint="was the run finished? run the same command again")
-        try:
-            return json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise RunError(f"{path} is damaged: {error}", hint="run the same command again") from error
+        return files.read_json(self._named(name), raises=RunError, hint=_AGAIN)
+
+    def read_model(self, name: str, model: type[M]) -> M:
+        """Read one of the small JSON files as a model."""
+        return files.read_model(self._named(name), model, raises=RunError, hint=_AGAIN)
 
     def read_config(self) -> dict[str, Any]:
         """Read `config.toml`."""
-        path = self.path / "config.toml"
-        try:
-            return tomllib.loads(path.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise RunError(f"{path} is damaged: {error}", hint="give this run a new folder with -o") from error
+        return files.read_toml(self.path / "config.toml", raises=RunError, hint="give this run a new folder with -o")
 
     def write_json(self, name: str, data: Any) -> None:
         """Replace a small JSON file whole."""
-        text = json.dumps(data, ensure_ascii=False, indent=2, allow_nan=False)
-        write_whole(self.path / name, text + "\n")
+        files.write_json(self.path / name, data)
 
     def write_lines(self, name: str, rows: Iterable[BaseModel]) -> None:
         """Replace a JSONL file whole."""
-        write_whole(self.path / name, "".join(row.model_dump_json(exclude_defaults=True) + "\n" for row in rows))
+        files.write_whole(self.path / name, "".join(row.model_dump_json(exclude_defaults=True) + "\n" for row in rows))
 
     def write_config(self, data: dict[str, Any]) -> None:
         """Replace `config.toml` whole."""
-        write_whole(self.path / "config.toml", tomli_w.dumps(_without_none(data)))
+        files.write_whole(self.path / "config.toml", tomli_w.dumps(_without_none(data)))
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the folder's lock; a folder with somebody else's files in it, or another writer, is refused."""
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
+        files.make_folder(self.path, raises=RunError, hint="choose another -o")
+        with files.disk_errors(self.path, "read", raises=RunError, hint="choose another -o"):
             foreign = any(self.path.iterdir()) and not any(
                 (self.path / name).exists() for name in (LOCK, "config.toml")
             )
-        except OSError as error:
-            raise RunError(f"cannot write to {str(self.path)!r}: {error.strerror}", hint="choose another -o") from error
         if foreign:
             raise RunError(
                 f"{str(self.path)!r} is not empty and not a run: nothing in it was touched",
                 hint="give this run a folder of its own with -o",
             )
-        lock = FileLock(self.path / LOCK, blocking=False)
-        try:
-            lock.acquire()
-        except Timeout:
-            raise RunError(
-                f"another process is writing to {str(self.path)!r}",
-                hint="wait for it, or give this run its own folder with -o",
-            ) from None
-        try:
+        busy = RunError(
+            f"another process is writing to {str(self.path)!r}",
+            hint="wait for it, or give this run its own folder with -o",
+        )
+        with files.locked(self.path / LOCK, busy):
             yield
-        finally:
-            lock.release()
 
     def set_aside(self, names: Iterable[str]) -> None:
         """Keep old files under a name with the time in it, so that a run starts anew and nothing is lost."""
@@ -121,86 +101,14 @@ class RunFolder:
         for name in names:
             path = self.path / name
             if path.is_file():
-                path.rename(path.with_name(f"{path.stem}.{stamp}{path.suffix}"))
+                with files.disk_errors(path, "write", raises=RunError):
+                    path.rename(path.with_name(f"{path.stem}.{stamp}{path.suffix}"))
 
-
-class Appender:
-    """Appends lines to a file, synced to disk in batches; a torn last line is cut off first."""
-
-    def __init__(self, path: Path) -> None:
-        cut_torn_line(path)
-        self._handle = path.open("ab")
-        self._unsynced = 0
-        self._synced_at = time.monotonic()
-
-    def append(self, record: BaseModel) -> None:
-        """Write one line."""
-        line = record.model_dump_json(exclude_defaults=True)
-        self._handle.write(line.encode() + b"\n")
-        self._unsynced += 1
-        if self._unsynced >= SYNC_RECORDS or time.monotonic() - self._synced_at > SYNC_SECONDS:
-            self.sync()
-
-    def sync(self) -> None:
-        """Make everything written so far survive a crash."""
-        self._handle.flush()
-        os.fsync(self._handle.fileno())
-        self._unsynced = 0
-        self._synced_at = time.monotonic()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.sync()
-        self._handle.close()
-
-
-def whole_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Lines that end in a newline, numbered; a torn last line is passed over."""
-    if not path.is_file():
-        return
-    with path.open("rb") as handle:
-        for number, line in enumerate(handle, 1):
-            if line.endswith(b"\n") and line.strip():
-                yield number, line.decode("utf-8")
-
-
-def cut_torn_line(path: Path) -> None:
-    """Cut off what follows the last newline: the trace of a process killed while it wrote."""
-    if not path.is_file():
-        return
-    with path.open("rb+") as handle:
-        size = handle.seek(0, os.SEEK_END)
-        position = size
-        while position > 0:
-            step = min(position, 65536)
-            position -= step
-            handle.seek(position)
-            newline = handle.read(step).rfind(b"\n")
-            if newline >= 0:
-                position += newline + 1
-                break
-        if position < size:
-            handle.truncate(position)
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file beside its place, sync it, and rename it: it is there whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
-            handle.write(text)
-            handle.flush()
-            os.fsync(handle.fileno())
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    def _named(self, name: str) -> Path:
+        path = self.path / name
+        if not files.exists(path, raises=RunError):
+            raise RunError(f"{str(self.path)!r} has no {name}", hint=f"was the run finished? {_AGAIN}")
+        return path
 
 
 def _without_none(data: Any) -> Any:

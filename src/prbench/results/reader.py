@@ -4,14 +4,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import ValidationError
-
 from prbench.config import RunConfig
 from prbench.errors import RunError
+from prbench.files import check_model, checked
 from prbench.plan import HeldPlans, Plan
 from prbench.results.compute import BaselineScore, RunFacts, compute_result
 from prbench.results.credits import Credit, PairRow, credits_by_context
-from prbench.results.folder import RunFolder, whole_lines
+from prbench.results.folder import RunFolder
 from prbench.results.result import Result
 from prbench.types import Record
 
@@ -37,54 +36,53 @@ def load_run(path: Path | str) -> Loaded:
     """Read a finished run."""
     folder = RunFolder.existing(path)
     result, facts = read_result(folder), read_facts(folder)
-    credits = credits_by_context(read_rows(folder), folder.records().values(), facts.contexts, facts.expected)
+    rows, records = read_rows(folder), folder.records().values()
+    with checked(folder.path, raises=RunError, hint="the command that made the run computes it anew"):
+        credits = credits_by_context(rows, records, facts.contexts, facts.expected)
     by_pair = {name: {row.row.content: row for row in found.rows} for name, found in credits.items()}
     return Loaded(str(path), folder.path, read_settings(folder), facts, by_pair, result)
 
 
 def read_settings(folder: RunFolder) -> RunConfig:
     """The configuration of a run."""
-    return RunConfig.model_validate({key: value for key, value in folder.read_config().items() if key != "digest"})
+    data = {key: value for key, value in folder.read_config().items() if key != "digest"}
+    hint = "give this run a new folder with -o"
+    return check_model(data, RunConfig, folder.path / "config.toml", raises=RunError, hint=hint)
 
 
 def read_facts(folder: RunFolder) -> RunFacts:
     """What a result needs besides rows and records."""
-    return RunFacts.model_validate(folder.read_json("run.json"))
+    return folder.read_model("run.json", RunFacts)
 
 
 def read_rows(folder: RunFolder) -> list[PairRow]:
     """The pairs of a run, without their texts."""
-    return [PairRow.model_validate_json(line) for _, line in whole_lines(folder.path / "pairs.jsonl")]
+    return folder.lines("pairs.jsonl", PairRow)
 
 
 def read_baselines(folder: RunFolder) -> list[BaselineScore]:
     """What the content-blind baselines scored."""
-    return [BaselineScore.model_validate_json(line) for _, line in whole_lines(folder.path / "baselines.jsonl")]
+    return folder.lines("baselines.jsonl", BaselineScore)
 
 
 def read_plans(folder: RunFolder) -> dict[str, Plan]:
     """The plans of a run, by key."""
-    plans = (Plan.model_validate_json(line) for _, line in whole_lines(folder.path / "plans.jsonl"))
-    return {plan.key: plan for plan in plans}
+    return {plan.key: plan for plan in folder.lines("plans.jsonl", Plan)}
 
 
 def read_quality(folder: RunFolder) -> HeldPlans | None:
     """What plans were found to match; None where that was not measured."""
-    if not (folder.path / QUALITY).is_file():
+    if not (folder.path / QUALITY).exists():
         return None
-    return HeldPlans.model_validate(folder.read_json(QUALITY))
+    return folder.read_model(QUALITY, HeldPlans)
 
 
 def read_result(folder: RunFolder) -> Result:
     """The result of a finished run."""
     data = folder.read_json("result.json")
-    try:
+    hint = "the command that made the run computes it anew from its records, without a call"
+    with checked(folder.path / "result.json", raises=RunError, hint=hint):
         return Result.from_json(data)
-    except (ValidationError, LookupError, TypeError) as error:
-        raise RunError(
-            f"{folder.path / 'result.json'} is not a result that this version reads: " + str(error).splitlines()[0],
-            hint="the command that made the run computes it anew from its records, without a call",
-        ) from error
 
 
 def recompute(folder: RunFolder, records: Iterable[Record] | None = None) -> Result:

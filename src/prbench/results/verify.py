@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from prbench import files
+from prbench.errors import RunError
 from prbench.results.folder import RunFolder
 from prbench.results.reader import recompute
 
@@ -34,12 +36,13 @@ class Verification(NamedTuple):
 def verify(path: Path | str) -> Verification:
     """Recompute a run's result and list every value that differs."""
     folder = RunFolder.existing(path)
-    stored = folder.read_json("result.json")
-    computed = recompute(folder).to_json()
-    for found in (stored, computed):  # measured, and who computed it: neither follows from the records
-        found["result"].pop("timing", None)
-        found["result"].pop("prbench", None)
-    values = [*_values("", stored, computed), _table(folder)]
+    with files.checked(folder.path, raises=RunError, hint="the command that made the run computes it anew"):
+        stored = folder.read_json("result.json")
+        computed = recompute(folder).to_json()
+        for found in (stored, computed):  # measured, and who computed it: neither follows from the records
+            found["result"].pop("timing", None)
+            found["result"].pop("prbench", None)
+        values = [*_values("", stored, computed), _table(folder)]
     return Verification(len(values), tuple(value for value in values if not _equal(value.stored, value.computed)))
 
 
@@ -63,12 +66,13 @@ def _equal(one: Any, two: Any) -> bool:
 
 def _table(folder: RunFolder) -> Mismatch:
     """The table beside the records must hold the same ones."""
-    import pyarrow.parquet as parquet
-
     path = folder.path / "records.parquet"
     computed = {slot: record.verdict for slot, record in folder.records().items()}
-    if not path.is_file():
+    if not path.exists():
         return Mismatch("/records.parquet", _ABSENT, len(computed))
-    rows = parquet.read_table(path, columns=["pair", "context", "order", "repeat", "verdict"]).to_pylist()
+    columns = ("pair", "context", "order", "repeat", "verdict")
+    rows = files.parquet_rows(
+        path, columns=columns, raises=RunError, hint="the command that made the run writes it anew"
+    )
     stored = {(row["pair"], row["context"], row["order"], row["repeat"]): row["verdict"] for row in rows}
     return Mismatch("/records.parquet", stored, computed)

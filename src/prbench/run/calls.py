@@ -5,16 +5,18 @@ are kept in one SQLite file in the cache folder; failures are never kept.
 """
 
 import json
-import sqlite3
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
+from prbench import files
 from prbench.config import CACHE_VARIABLE, cache_folder, digest
-from prbench.errors import RunError
+from prbench.errors import FileError, RunError
 from prbench.models import ModelCard
 from prbench.types import Outcome, Prompt
 
 _BATCH = 500
+_HINT = f"set {CACHE_VARIABLE} to a folder that can be written, or run with --no-cache"
 
 
 def call_key(card: ModelCard, prompt: Prompt, repeat: int = 0) -> str:
@@ -30,17 +32,18 @@ class CallCache:
 
     def __init__(self, path: Path | None = None) -> None:
         path = path or cache_folder() / "calls.sqlite"
+        self._path = path
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._database = sqlite3.connect(path, timeout=30, isolation_level=None)
+            files.make_folder(path.parent)
+        except FileError as error:
+            raise RunError(f"the cache {str(path)!r} cannot be used: {error.message}", hint=_HINT) from error
+        self._database = files.open_database(path, timeout_s=30, raises=RunError, hint=_HINT)
+        with self._errors():
             self._database.execute("PRAGMA journal_mode=WAL")
-        except (OSError, sqlite3.Error) as error:
-            raise RunError(
-                f"the cache {str(path)!r} cannot be used: {error}",
-                hint=f"set {CACHE_VARIABLE} to a folder that can be written, or run with --no-cache",
-            ) from error
-        self._database.execute("PRAGMA synchronous=NORMAL")
-        self._database.execute("CREATE TABLE IF NOT EXISTS calls (key TEXT PRIMARY KEY, outcome TEXT) WITHOUT ROWID")
+            self._database.execute("PRAGMA synchronous=NORMAL")
+            self._database.execute(
+                "CREATE TABLE IF NOT EXISTS calls (key TEXT PRIMARY KEY, outcome TEXT) WITHOUT ROWID"
+            )
         self._waiting: list[tuple[str, str]] = []
 
     def find(self, keys: Sequence[str]) -> dict[str, Outcome]:
@@ -50,8 +53,12 @@ class CallCache:
         for start in range(0, len(keys), _BATCH):
             batch = keys[start : start + _BATCH]
             marks = ",".join("?" * len(batch))
-            rows = self._database.execute(f"SELECT key, outcome FROM calls WHERE key IN ({marks})", batch)  # noqa: S608
-            found.update((key, Outcome.model_validate_json(text)) for key, text in rows)
+            query = f"SELECT key, outcome FROM calls WHERE key IN ({marks})"  # noqa: S608
+            with self._errors():
+                rows = self._database.execute(query, batch).fetchall()
+            for key, text in rows:
+                place = f"the answer {key} in {str(self._path)!r}"
+                found[key] = files.check_model(str(text), Outcome, place, raises=RunError, hint=_HINT)
         return found
 
     def keep(self, key: str, outcome: Outcome, *, at_once: bool = False) -> None:
@@ -73,7 +80,10 @@ class CallCache:
         self.flush()
         self._database.close()
 
+    def _errors(self) -> AbstractContextManager[None]:
+        return files.database_errors(self._path, raises=RunError, hint=_HINT)
+
     def _put(self, rows: Iterable[tuple[str, str]]) -> None:
-        with self._database:
+        with self._errors(), self._database:
             self._database.execute("BEGIN IMMEDIATE")
             self._database.executemany("INSERT OR REPLACE INTO calls VALUES (?, ?)", rows)

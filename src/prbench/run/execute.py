@@ -16,8 +16,8 @@ from pydantic import Field
 from prbench import stats
 from prbench.config import digest
 from prbench.errors import PrbenchError, RunError
+from prbench.files import Appender, exists
 from prbench.results import QUALITY, Result, RunFolder, Timing, distinct_calls, read_plans, read_result, recompute
-from prbench.results.folder import Appender
 from prbench.run.asking import Asker
 from prbench.run.calls import CallCache
 from prbench.run.engine import Engine, Listener
@@ -75,7 +75,7 @@ def execute(
         staff: Who asks; default: this process.
     """
     asker = hire(staff or Staff(), session.model, session.address, session.config.options)
-    new = not folder.path.exists()
+    new = not exists(folder.path, raises=RunError)
     with folder.locked():
         try:
             return _execute(session, folder, asker, cache, listening, max_cost_usd, fresh)

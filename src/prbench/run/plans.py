@@ -9,11 +9,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from prbench.config import ModelOptions
 from prbench.contexts import Unfit
 from prbench.errors import BudgetError, MissingExtraError, PrbenchError, RunError
+from prbench.files import Appender, locked
 from prbench.models import load_encoder, weights
 from prbench.plan import (
     ENCODER,
@@ -29,7 +28,6 @@ from prbench.plan import (
     read_plan_file,
 )
 from prbench.results import QUALITY, RunFolder, read_plans, read_quality
-from prbench.results.folder import Appender
 from prbench.run.calls import CallCache
 from prbench.run.session import Session
 from prbench.types import Outcome, Prompt
@@ -201,18 +199,9 @@ class PlanFile:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(self.path.with_name(f".{self.path.name}.lock"), blocking=False)
-        try:
-            lock.acquire()
-        except Timeout:
-            raise RunError(
-                f"another process is writing {str(self.path)!r}", hint="wait for it, or give -o another file"
-            ) from None
-        try:
+        busy = RunError(f"another process is writing {str(self.path)!r}", hint="wait for it, or give -o another file")
+        with locked(self.path.with_name(f".{self.path.name}.lock"), busy):
             yield
-        finally:
-            lock.release()
 
 
 def measure_plans(session: Session, folder: RunFolder) -> None:

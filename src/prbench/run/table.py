@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from prbench import files
 from prbench.types import Record
 
 _FLOATS = ("chosen_score", "rejected_score", "margin")
@@ -19,9 +20,8 @@ def write_parquet(path: Path, records: Iterable[Record]) -> None:
 
     rows = [_row(record) for record in records]
     columns = {name: arrow.array([row[name] for row in rows], _type(name)) for name in Record.model_fields}
-    partial = path.with_suffix(".partial")
-    parquet.write_table(arrow.table(columns), partial)
-    partial.replace(path)
+    with files.replacing(path) as partial:
+        parquet.write_table(arrow.table(columns), partial)
 
 
 def _row(record: Record) -> dict[str, Any]:

@@ -9,17 +9,15 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from prbench._version import __version__
 from prbench.config import digest
 from prbench.contexts import ContextBuilder
 from prbench.data import DatasetRecord
-from prbench.errors import PrbenchError
+from prbench.errors import FileError, PrbenchError
+from prbench.files import read_model, write_whole
 from prbench.models import load_model
 from prbench.run import Session
 from prbench.run.replay import Replay
-from prbench.run.store import write_whole
 from prbench.scorecard.bench import Bench, folder_name, open_bench
 from prbench.scorecard.latency import WARM_UP, Latency, measure_latency
 from prbench.scorecard.machine import Machine
@@ -142,6 +140,6 @@ def _latency(entry: Entry, session: Session, bench: Bench, retime: bool) -> Late
 def _kept(path: Path) -> Latency | None:
     """An earlier measurement; one that cannot be read is made again."""
     try:
-        return Latency.model_validate_json(path.read_text(encoding="utf-8"))
-    except (OSError, ValidationError):
+        return read_model(path, Latency)
+    except FileError:
         return None

@@ -1,6 +1,5 @@
 """What a scorecard is made of: the models that stand on it, the suites they meet, the rule that judges them."""
 
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from pydantic import Field, ValidationError, field_validator
 
 from prbench.config import ModelOptions
 from prbench.errors import AddressError, ConfigError, did_you_mean
+from prbench.files import read_toml
 from prbench.models import BASELINES, schemes
 from prbench.scorecard.rule import Rule
 from prbench.types import Context, Frozen
@@ -127,14 +127,7 @@ def make_settings(values: dict[str, Any], place: str = "") -> Settings:
 
 def read_settings_file(path: Path) -> dict[str, Any]:
     """The values of a scorecard's TOML file: those of `Settings`, and for each model a table `[[models]]`."""
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(
-            f"cannot read {str(path)!r}: {error.strerror}", hint="name a TOML file with --from"
-        ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{str(path)!r} is not TOML: {error}") from error
+    return read_toml(path, raises=ConfigError, hint="name a TOML file with --from")
 
 
 def entries_of(addresses: Sequence[str], context: str = "profile") -> list[dict[str, Any]]:

@@ -4,18 +4,14 @@ A torn last line, the trace of a process killed while it wrote, is cut off at th
 the file without them: nothing of theirs stays behind. One server writes to a file at a time.
 """
 
-import json
-import os
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from filelock import FileLock, Timeout
-from pydantic import ValidationError
-
+from prbench import files
 from prbench.errors import ConfigError, DataError
-from prbench.run.store import cut_torn_line, whole_lines, write_whole
 from prbench.types import Judgment, Text
 
 
@@ -42,29 +38,24 @@ class FeedbackFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lock = FileLock(f"{path}.lock", blocking=False)
+        self._open = ExitStack()
         self._judged: dict[str, list[Judgment]] = {}
 
     def __enter__(self) -> Self:
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._lock.acquire()
-        except Timeout:
-            raise ConfigError(
-                f"another server keeps its judgments in {str(self.path)!r}", hint="give this one a --state of its own"
-            ) from None
-        except OSError as error:
-            raise ConfigError(
-                f"cannot write to {str(self.path)!r}: {error.strerror}", hint="choose another --state"
-            ) from error
-        cut_torn_line(self.path)
-        self._load()
+        busy = ConfigError(
+            f"another server keeps its judgments in {str(self.path)!r}", hint="give this one a --state of its own"
+        )
+        with ExitStack() as opened:
+            opened.enter_context(files.locked(self.path.with_name(f"{self.path.name}.lock"), busy))
+            files.cut_torn_line(self.path)
+            self._load()
+            self._open = opened.pop_all()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._lock.release()
+        self._open.close()
 
     @property
     def users(self) -> Mapping[str, Sequence[Judgment]]:
@@ -80,7 +71,7 @@ class FeedbackFile:
         if judgment in self.of(user):
             return False
         line = Judged(user=user, **judgment.model_dump()).model_dump_json()
-        _append(self.path, line)
+        files.append_line(self.path, line)
         self._judged.setdefault(user, []).append(judgment)
         return True
 
@@ -94,37 +85,11 @@ class FeedbackFile:
             for name, judged in left.items()
             for judgment in judged
         ]
-        write_whole(self.path, "".join(line + "\n" for line in lines))
+        files.write_whole(self.path, "".join(line + "\n" for line in lines))
         return len(self._judged.pop(user))
 
     def _load(self) -> None:
-        for number, line in whole_lines(self.path):
-            try:
-                judged = Judged.model_validate_json(line)
-            except ValidationError as error:
-                raise DataError(
-                    f"{self.path}, line {number} is no judgment: {json.dumps(line.strip()[:80])}",
-                    hint="mend or remove the line, or choose another --state",
-                ) from error
+        hint = "mend or remove the line, or choose another --state"
+        for judged in files.read_models(self.path, Judged, raises=DataError, hint=hint):
             judgment = Judgment.model_validate(judged.model_dump(exclude={"user"}))
             self._judged.setdefault(judged.user, []).append(judgment)
-
-
-def _append(path: Path, line: str) -> None:
-    """Write one line and sync it; a line that could not be written whole is taken back."""
-    new = not path.exists()
-    with path.open("ab") as handle:
-        before = handle.seek(0, os.SEEK_END)
-        try:
-            handle.write(line.encode() + b"\n")
-            handle.flush()
-            os.fsync(handle.fileno())
-        except OSError:
-            os.truncate(path, before)
-            raise
-    if new and os.name == "posix":  # the name of a new file is on disk only when its folder is
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from prbench._version import __version__
 from prbench.errors import StudyError
+from prbench.files import exists, read_model
 from prbench.report.page import Section
 from prbench.report.page.section import fill
 from prbench.report.shell import asset, masthead, shell
@@ -28,14 +29,12 @@ def study_section(folder: Path, number: int = 0) -> Section:
         folder: With a `study.json` in it.
         number: Tells several studies on a page apart.
     """
-    try:
-        kind = Study.model_validate_json((folder / FILE).read_bytes()).kind
-    except OSError as error:
+    if not exists(folder / FILE, raises=StudyError):
         raise StudyError(
             f"there is no study at {str(folder)!r}", hint=f"name a folder with a {FILE}; was the study finished?"
-        ) from error
-    except ValueError as error:
-        raise StudyError(f"{folder / FILE} cannot be read: {error}", hint="the layout is in docs/studies.md") from error
+        )
+    hint = "the layout is in docs/studies.md"
+    kind = read_model(folder / FILE, Study, raises=StudyError, hint=hint).kind
     module, _, name = SECTIONS[kind].partition(":")
     make = cast(Callable[..., Section], getattr(import_module(module), name))
     return make(folder, number=number)

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import FiniteFloat, ValidationError, model_validator
+from pydantic import FiniteFloat, model_validator
 
 from prbench.errors import StudyError
+from prbench.files import disk_errors, exists, read_model
 from prbench.types import Context, Frozen, Text
 
 FILE = "study.json"
@@ -130,17 +131,11 @@ def read_study(path: Path) -> Study:
     Raises:
         StudyError: It is not there, not readable, or nothing may be ranked by it.
     """
-    file = path / FILE if path.is_dir() else path
-    try:
-        study = Study.model_validate_json(file.read_bytes())
-    except OSError as error:
-        raise StudyError(
-            f"there is no study at {str(path)!r}", hint=f"name a {FILE} or the folder that holds one"
-        ) from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the file"
-        raise StudyError(f"{file}: {where}: {first['msg']}", hint="the layout is in docs/studies.md") from error
+    with disk_errors(path, "read", raises=StudyError):
+        file = path / FILE if path.is_dir() else path
+    if not exists(file, raises=StudyError):
+        raise StudyError(f"there is no study at {str(path)!r}", hint=f"name a {FILE} or the folder that holds one")
+    study = read_model(file, Study, raises=StudyError, hint="the layout is in docs/studies.md")
     refuse_unfit(study, str(path))
     return study
 

@@ -1,35 +1,33 @@
 """Checkpoints: what a training needs to continue as if it had never stopped, in one file, and one training a folder."""
 
 import contextlib
-import pickle
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from filelock import FileLock, Timeout
 
 from prbench.errors import RunError
+from prbench.files import locked, replacing
 
 CHECKPOINT = "checkpoint.pt"
 
 
 def keep(folder: Path, identity: str, content: Mapping[str, Any]) -> None:
     """Replace the checkpoint of a folder; whoever reads sees the old one or the new one, never a part."""
-    temporary = folder / f".{CHECKPOINT}.new"  # one name: who trains here holds the lock, and a crash leaves one file
-    torch.save({"identity": identity, **content}, temporary)
-    temporary.replace(folder / CHECKPOINT)
+    with replacing(folder / CHECKPOINT) as partial, partial.open("wb") as file:
+        torch.save({"identity": identity, **content}, file)
 
 
 def read(folder: Path, identity: str) -> Mapping[str, Any] | None:
     """The checkpoint of a folder, None where there is none; refused where it is damaged or another training's."""
     path = folder / CHECKPOINT
-    if not path.is_file():
+    if not path.exists():
         return None
     try:
         kept: Mapping[str, Any] = torch.load(path, weights_only=True)
         found = kept["identity"]
-    except (EOFError, KeyError, OSError, RuntimeError, TypeError, pickle.UnpicklingError) as error:
+    except Exception as error:  # what is read is untrusted bytes, and torch raises nearly every type over them
         raise RunError(
             f"{str(path)!r} is not a checkpoint of a training ({type(error).__name__})",
             hint="remove that file to train from the start, or give --out another folder",
@@ -45,18 +43,10 @@ def read(folder: Path, identity: str) -> Mapping[str, Any] | None:
 @contextlib.contextmanager
 def alone(folder: Path) -> Iterator[None]:
     """Keep a second training out of a folder while this one runs."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except FileExistsError as error:
-        raise RunError(f"{str(folder)!r} is a file", hint="--out names the folder of the model") from error
-    lock = FileLock(folder / ".lock", blocking=False)
-    try:
-        lock.acquire()
-    except Timeout as error:
-        raise RunError(
-            f"another process is training in {str(folder)!r}", hint="wait for it, or give --out another folder"
-        ) from error
-    try:
+    if folder.is_file():
+        raise RunError(f"{str(folder)!r} is a file", hint="--out names the folder of the model")
+    busy = RunError(f"another process is training in {str(folder)!r}", hint="wait for it, or give --out another folder")
+    with locked(folder / ".lock", busy):
+        for left in folder.glob(f".{CHECKPOINT}.*.part"):  # of a training that was killed while it wrote
+            left.unlink(missing_ok=True)
         yield
-    finally:
-        lock.release()

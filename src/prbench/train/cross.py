@@ -4,7 +4,6 @@ An epoch is a sample of the pairs, drawn by whole couples: on a few cores a whol
 at validation, and half a couple would teach which answer is liked by all.
 """
 
-import shutil
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +17,7 @@ from prbench.config import digest
 from prbench.data import load_pairs
 from prbench.data.fingerprint import fingerprint
 from prbench.errors import ConfigError, DataError, ModelError
+from prbench.files import replacing_folder
 from prbench.models import weights
 from prbench.models._batching import pad, plan_batches
 from prbench.models._checkpoint import Checkpoint, quiet, translated
@@ -192,13 +192,9 @@ def save(
     training: CrossTraining, options: CrossOptions, facts: artifact.TrainingFacts, folder: Path
 ) -> artifact.PersonalRecord:
     """Write the trained model beside its checkpoint; the record comes last, so a folder with a record is whole."""
-    partial = folder / f".{FOLDER}.partial"
-    shutil.rmtree(partial, ignore_errors=True)
-    with quiet():
+    with replacing_folder(folder / FOLDER) as partial, quiet():
         training.method.save_pretrained(partial)
         training.base.tokenizer.save_pretrained(partial)
-    shutil.rmtree(folder / FOLDER, ignore_errors=True)
-    partial.rename(folder / FOLDER)
     record = artifact.PersonalRecord(
         method=options.method,
         settings={"budget": options.budget},

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from prbench.config import digest
 from prbench.errors import ModelError, RunError
+from prbench.files import checked, read_json, replacing, write_whole
 from prbench.models._checkpoint import quiet
 from prbench.models.personal.low_rank import adapt, delta, merge
 from prbench.models.personal.pieces import pieces
@@ -232,13 +233,10 @@ class Tuning:
 
     def _check_finished(self) -> None:
         path = self._folder / TUNING
-        try:
-            found = json.loads(path.read_text(encoding="utf-8"))
+        hint = "remove that folder, or give --out another one"
+        found = read_json(path, raises=RunError, hint=hint)
+        with checked(path, raises=RunError, hint=hint):
             identity, base = found["identity"], found.get("base_revision", self._base_revision)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise RunError(
-                f"{str(path)!r} is not the record of a tuning", hint="remove that folder, or give --out another one"
-            ) from error
         if (identity, base) != (self.identity, self._base_revision):
             raise RunError(
                 f"{str(self._folder)!r} holds another tuning (its options, its base or its texts differ)",
@@ -270,13 +268,15 @@ class Tuning:
         """The encoder as a folder of its own; the record comes last, and the checkpoint goes."""
         self._model.eval()
         if self._options.rank:
-            save_file(delta(self._model), self._folder / DELTA)
+            with replacing(self._folder / DELTA) as partial:
+                save_file(delta(self._model), partial)
             merge(self._model)
         with quiet():
             self._model.save_pretrained(self._folder)
             self._tokenizer.save_pretrained(self._folder)
-        save_file({name: tensor.contiguous() for name, tensor in self._head.state_dict().items()}, self._folder / HEAD)
-        (self._folder / AXES).write_text(json.dumps(self._axes.poles, indent=2) + "\n", encoding="utf-8")
+        with replacing(self._folder / HEAD) as partial:
+            save_file({name: tensor.contiguous() for name, tensor in self._head.state_dict().items()}, partial)
+        write_whole(self._folder / AXES, json.dumps(self._axes.poles, indent=2) + "\n")
         record = {
             "identity": self.identity,
             "options": self._options.model_dump(mode="json"),
@@ -285,9 +285,7 @@ class Tuning:
             "axes": list(self._index),
             "history": [epoch._asdict() for epoch in self.history],
         }
-        temporary = self._folder / f".{TUNING}.new"
-        temporary.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-        temporary.replace(self._folder / TUNING)
+        write_whole(self._folder / TUNING, json.dumps(record, indent=2) + "\n")
         (self._folder / checkpoint.CHECKPOINT).unlink(missing_ok=True)
 
 

@@ -11,6 +11,7 @@ from prbench.config import ModelOptions, digest
 from prbench.contexts import Unfit
 from prbench.data import load_pairs
 from prbench.errors import AddressError, DataError
+from prbench.files import write_whole
 from prbench.models._adapter import BASE, CONFIG, WEIGHTS, AdapterBase, require_peft
 from prbench.models._checkpoint import quiet
 from prbench.models._lm_generate import LanguageModelGenerator
@@ -185,9 +186,7 @@ def save(adapted: Any, record: PlannerRecord, folder: Path) -> None:
 
 
 def _write(path: Path, data: Any) -> None:
-    temporary = path.with_name(f".{path.name}.new")
-    temporary.write_text(json.dumps(data, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-    temporary.replace(path)
+    write_whole(path, json.dumps(data, ensure_ascii=False, indent=2) + "\n")
 
 
 def _open(options: PlannerOptions) -> LanguageModel:

@@ -1,6 +1,5 @@
 """`prbench train encoder`: from a split and the passages to an encoder folder, with the same leak checks as a model."""
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +9,7 @@ from prbench.config import ModelOptions
 from prbench.data import load_pairs
 from prbench.data.passages import load_passages
 from prbench.errors import ModelError
+from prbench.files import checked, read_json, replacing_folder
 from prbench.models.personal.shipped import TUNING
 from prbench.train.leaks import check_splits
 from prbench.train.stances import Axes, answer_stances, labelled
@@ -74,8 +74,10 @@ def tuned_on(address: str) -> Adopted:
     record = _source(address) / TUNING
     if not record.is_file():
         return Adopted(address)
-    found = json.loads(record.read_text(encoding="utf-8"))
-    return Adopted(address, int(found["texts"]), bool(found["options"].get("posts")))
+    hint = "tune the encoder again with `prbench train encoder`"
+    found = read_json(record, raises=ModelError, hint=hint)
+    with checked(record, raises=ModelError, hint=hint):
+        return Adopted(address, int(found["texts"]), bool(found["options"].get("posts")))
 
 
 def adopt_encoder(address: str, folder: Path) -> Adopted:
@@ -85,10 +87,8 @@ def adopt_encoder(address: str, folder: Path) -> Adopted:
         return Adopted(address)
     target = folder / "encoder"
     if not target.is_dir():
-        partial = folder / ".encoder.partial"
-        shutil.rmtree(partial, ignore_errors=True)
-        shutil.copytree(source, partial)
-        partial.rename(target)
+        with replacing_folder(target) as partial:
+            shutil.copytree(source, partial, dirs_exist_ok=True)
     _, hash_, head = address.partition("#")
     return tuned_on(address)._replace(address=f"encoder{hash_}{head}")
 

@@ -17,9 +17,9 @@ from prbench.build.written.estimate import Estimate, estimate, refuse_over_budge
 from prbench.build.written.extraction import Extraction, SentenceBySentence, WholeStory
 from prbench.build.written.history import Bounds, History, read_history
 from prbench.build.written.journal import total
-from prbench.errors import ConfigError
+from prbench.errors import ConfigError, DataError
+from prbench.files import read_bytes, read_model, write_whole
 from prbench.models import Generator
-from prbench.run.store import write_whole
 from prbench.types import Aspect, Question
 
 
@@ -166,8 +166,9 @@ def _refuse_edited(files: AspectFiles) -> None:
     """What somebody has changed by hand is not written over."""
     if not (files.aspects.is_file() and files.card.is_file()):
         return
-    written = json.loads(files.card.read_text(encoding="utf-8")).get("sha256")
-    if written and written != hashlib.sha256(files.aspects.read_bytes()).hexdigest():
+    hint = f"remove {files.card.name} to build anew"
+    written = read_model(files.card, AspectsCard, raises=DataError, hint=hint).sha256
+    if written and written != hashlib.sha256(read_bytes(files.aspects)).hexdigest():
         raise ConfigError(
             f"{str(files.aspects)!r} was edited since it was written, and would be written over",
             hint="go on with `prbench build pairs`, or build anew into another file with -o",

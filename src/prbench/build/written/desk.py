@@ -12,16 +12,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
-from filelock import FileLock, Timeout
 from pydantic import Field
 
 from prbench.build.written.cleaning import clean
 from prbench.build.written.journal import Call, Usage, read_journal
 from prbench.config import digest
 from prbench.errors import BudgetError, ModelError, RunError
+from prbench.files import Appender, locked
 from prbench.models import Generator, Windowed
 from prbench.prompts import Unreadable
-from prbench.run.store import Appender
 from prbench.types import Frozen, Outcome, Prompt
 
 T = TypeVar("T")
@@ -219,11 +218,8 @@ class Desk:
     def _journal(self) -> Appender:
         """The journal, opened for writing only once there is something to ask."""
         if self._appender is None:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                self._open.enter_context(FileLock(self._path.with_name(f".{self._path.name}.lock"), blocking=False))
-            except Timeout:
-                raise RunError(f"another process is writing to {str(self._path)!r}", hint="wait for it") from None
+            busy = RunError(f"another process is writing to {str(self._path)!r}", hint="wait for it")
+            self._open.enter_context(locked(self._path.with_name(f".{self._path.name}.lock"), busy))
             self._calls = read_journal(self._path)  # another process may have written since it was first read
             self._appender = self._open.enter_context(Appender(self._path))
         return self._appender

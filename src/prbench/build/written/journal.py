@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from prbench.errors import RunError
-from prbench.run.store import whole_lines
+from prbench.files import read_models
 from prbench.types import Frozen, Outcome
 
 
@@ -60,16 +60,8 @@ class Call(Frozen):
 
 def read_journal(path: Path) -> dict[str, Call]:
     """All whole lines by key; a torn last line is passed over, and cut off before the next is written."""
-    found: dict[str, Call] = {}
-    for number, line in whole_lines(path):
-        try:
-            call = Call.model_validate_json(line)
-        except ValueError as error:
-            raise RunError(
-                f"{path}, line {number} is damaged", hint="remove the line; its request is sent again"
-            ) from error
-        found[call.key] = call
-    return found
+    hint = "remove the line; its request is sent again"
+    return {call.key: call for call in read_models(path, Call, raises=RunError, hint=hint)}
 
 
 def total(calls: dict[str, Call]) -> Usage:

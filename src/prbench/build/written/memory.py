@@ -13,9 +13,9 @@ from prbench.build.gates import Gate, parse_gates
 from prbench.build.written.journal import Usage
 from prbench.config import digest
 from prbench.errors import BudgetError, ModelError, RunError
+from prbench.files import Appender, read_models
 from prbench.judge import Grade, Grading, RubricJudge
 from prbench.models import Generator, ModelCard
-from prbench.run.store import Appender, whole_lines
 from prbench.types import Frozen, Outcome, Prompt
 
 
@@ -49,11 +49,7 @@ class Memory:
         """What may still be spent; None where there is no limit."""
 
     def __enter__(self) -> Self:
-        for number, line in whole_lines(self._path):
-            try:
-                kept = _Kept.model_validate_json(line)
-            except ValueError as error:
-                raise RunError(f"{self._path}, line {number} is damaged", hint="remove the line") from error
+        for kept in read_models(self._path, _Kept, raises=RunError, hint="remove the line; its request is sent again"):
             self._kept[kept.key] = kept
         return self
 
@@ -80,7 +76,6 @@ class Memory:
     def keep(self, kept: _Kept) -> None:
         """Write it down."""
         if self._appender is None:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
             self._appender = Appender(self._path)
         self._kept[kept.key] = kept
         self._used.add(kept.key)

@@ -5,7 +5,6 @@ depends on when or in how many starts it was made.
 """
 
 import json
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -18,8 +17,8 @@ from prbench.build.written.card import AspectsCard, Spent, Writer, count_reasons
 from prbench.build.written.desk import Rejection
 from prbench.build.written.journal import Usage
 from prbench.data import Suite, write_pairs
-from prbench.errors import ConfigError
-from prbench.run.store import write_whole
+from prbench.errors import ConfigError, DataError
+from prbench.files import read_model, replacing_folder, write_whole
 from prbench.types import Frozen, Question
 
 ANSWERS, GATE_CALLS = "answers.jsonl", "gate_calls.jsonl"
@@ -119,10 +118,7 @@ def publish(folder: Path, publication: Publication, aspects: str | Path) -> Publ
 
     suite = Suite.of((draft.pair() for draft in publication.report.kept), name=folder.resolve().name, source="written")
     card = _card(suite, publication, _aspects_card(Path(aspects)))
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", suffix=".part", dir=folder.parent) as workplace:
-        made = Path(workplace, "made")
-        made.mkdir()
+    with replacing_folder(folder) as made:
         files = _write_data(made, suite, card)
         write_whole(made / README, readme(card, files))
         write_whole(made / CARD, card.model_dump_json(indent=2) + "\n")
@@ -130,9 +126,6 @@ def publish(folder: Path, publication: Publication, aspects: str | Path) -> Publ
         write_whole(made / REJECTS, _lines(_reject_rows(publication)))
         write_whole(made / ANSWERS, "".join(f"{line}\n" for line in publication.journal))
         write_whole(made / GATE_CALLS, "".join(f"{line}\n" for line in publication.gate_calls))
-        if folder.exists():  # the earlier folder waits in the workplace, and is removed with it
-            folder.replace(Path(workplace, "earlier"))
-        made.replace(folder)
     return publication._replace(card=card)
 
 
@@ -183,7 +176,7 @@ def _aspects_card(aspects: Path) -> AspectsCard | None:
     if not aspects.name:  # `.`, a suite that is built upon where one stands
         return None
     path = aspects.with_name(f"{aspects.name.removesuffix('.jsonl')}.card.json")
-    return AspectsCard.model_validate_json(path.read_text(encoding="utf-8")) if path.is_file() else None
+    return read_model(path, AspectsCard, raises=DataError, hint="build the aspects again") if path.exists() else None
 
 
 def _reject_rows(publication: Publication) -> Iterable[dict[str, Any]]:

@@ -4,20 +4,22 @@ A tuned encoder lies beside them in `encoder/`. Nothing is pickled: opening a mo
 """
 
 import hashlib
-import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 from torch import Tensor
 
+from prbench import files
 from prbench.errors import ModelError
 from prbench.types import Frozen
 
 RECORD = "personal.json"
 WEIGHTS = "weights.safetensors"
+
+
+Width = Annotated[int, Field(ge=0, le=2**20)]
 
 
 class TrainingFacts(Frozen):
@@ -47,10 +49,10 @@ class PersonalRecord(Frozen):
     encoder: str
     """Address of the encoder; `encoder` for the tuned one in the model's own folder."""
     encoder_revision: str = ""
-    post_window: int = 2
-    answer_window: int = 1
-    width_post: int
-    width_item: int
+    post_window: Width = 2
+    answer_window: Width = 1
+    width_post: Width
+    width_item: Width
     training: TrainingFacts
 
 
@@ -58,54 +60,36 @@ def save(folder: Path, record: PersonalRecord, weights: Mapping[str, Tensor]) ->
     """Write a model; the record comes last, so a folder with a record is whole."""
     from safetensors.torch import save_file
 
-    folder.mkdir(parents=True, exist_ok=True)
-    temporary = folder / f".{WEIGHTS}.{os.getpid()}"
-    save_file({name: tensor.contiguous() for name, tensor in weights.items()}, temporary)
-    temporary.chmod(0o644)  # safetensors writes for its owner alone, and a model is to be shared
-    temporary.replace(folder / WEIGHTS)
+    with files.replacing(folder / WEIGHTS) as partial:
+        save_file({name: tensor.contiguous() for name, tensor in weights.items()}, partial)
     save_record(folder, record)
 
 
 def save_record(folder: Path, record: PersonalRecord) -> None:
     """Write what a model is, once its weights are there."""
-    temporary = folder / f".{RECORD}.{os.getpid()}"
-    temporary.write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    temporary.replace(folder / RECORD)
+    files.write_whole(folder / RECORD, record.model_dump_json(indent=2) + "\n")
 
 
 def read_record(folder: Path, address: str) -> PersonalRecord:
     """What the model in a folder is."""
     path = folder / RECORD
-    if not path.is_file():
+    if not files.exists(path, raises=ModelError):
         begun = ", a training that was interrupted" if (folder / "checkpoint.pt").is_file() else ""
         raise ModelError(
             f"{address}: {str(folder)!r} holds no trained model{begun} ({RECORD} is missing)",
             hint="train one with `prbench train METHOD --out DIR`; the same command continues a training",
         )
-    try:
-        return PersonalRecord.model_validate(json.loads(path.read_text(encoding="utf-8")))
-    except (ValidationError, ValueError) as error:
-        raise ModelError(
-            f"{address}: {str(path)!r} cannot be read: {str(error).splitlines()[0]}", hint="train the model again"
-        ) from error
+    return files.read_model(path, PersonalRecord, raises=ModelError, hint="train the model again")
 
 
 def read_weights(folder: Path, address: str) -> dict[str, Tensor]:
     """The weights of the model in a folder."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    try:
-        return dict(load_file(folder / WEIGHTS))
-    except (OSError, SafetensorError) as error:
-        raise ModelError(
-            f"{address}: {str(folder / WEIGHTS)!r} cannot be read: {error}", hint="train the model again"
-        ) from error
+    return files.load_tensors(folder / WEIGHTS, raises=ModelError, hint="train the model again")
 
 
 def revision(folder: Path) -> str:
     """One hash over record and weights."""
     total = hashlib.sha256()
     for name in (RECORD, WEIGHTS):
-        total.update((folder / name).read_bytes() if (folder / name).is_file() else b"")
+        total.update(files.read_bytes(folder / name, raises=ModelError) if (folder / name).is_file() else b"")
     return total.hexdigest()

@@ -13,13 +13,14 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from filelock import FileLock
 
+from prbench import files
 from prbench.config import cache_folder
 from prbench.errors import ModelError
 
 Vectors = npt.NDArray[np.float32]
 _KEY_BYTES = 16
+_WIDEST = 2**20
 _CHUNK = 1024
 """Texts embedded between two writes: what an interruption can cost, and how long another process waits."""
 
@@ -84,10 +85,9 @@ class FeatureStore:
         return np.asarray(self._table[[self._rows[key] for key in keys]])
 
     def _add(self, texts: dict[bytes, str]) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
         wanted = list(texts.items())
         for start in range(0, len(wanted), _CHUNK):
-            with FileLock(self.folder / "lock"):
+            with files.locked(self.folder / "lock"):
                 self._refresh()
                 missing = {key: text for key, text in wanted[start : start + _CHUNK] if key not in self._rows}
                 if missing:
@@ -106,31 +106,37 @@ class FeatureStore:
                 f"{self.name}: gives vectors of width {width}, but {str(self.folder)!r} holds {self._table.shape[1]}",
                 hint="another encoder wrote under this name; remove that folder, and its texts are embedded again",
             )
-        (self.folder / "width").write_text(str(width))
+        files.write_whole(self.folder / "width", str(width))
         _append_after(self.folder / "vectors.f32", self._read * width * 4, rows.tobytes())
         _append_after(self.folder / "keys.bin", self._read * _KEY_BYTES, b"".join(keys))
 
     def _refresh(self) -> None:
         """Read the keys that are new and map the rows; forget all where somebody removed the files."""
-        files = [self.folder / name for name in ("width", "keys.bin", "vectors.f32")]
+        named, keyed, table = (self.folder / name for name in ("width", "keys.bin", "vectors.f32"))
         width, keys, count = 0, b"", 0
-        if all(file.is_file() for file in files):
-            width = int(files[0].read_text() or 0)
-            keys = files[1].read_bytes()
-        if width:
-            count = min(len(keys) // _KEY_BYTES, files[2].stat().st_size // (4 * width))
+        hint = "remove that folder, and its texts are embedded again"
+        with files.disk_errors(self.folder, "read", raises=ModelError, hint=hint):
+            if named.exists() and keyed.exists() and table.exists():
+                with files.checked(named, raises=ModelError, hint=hint):
+                    width = int(files.read_text(named, raises=ModelError, hint=hint) or 0)
+                keys = files.read_bytes(keyed, raises=ModelError, hint=hint)
+            if not 0 <= width <= _WIDEST:
+                raise files.damaged(named, f"a vector has no {width:,} values", raises=ModelError, hint=hint)
+            if width:
+                count = min(len(keys) // _KEY_BYTES, table.stat().st_size // (4 * width))
         if count < self._read:
             self._rows, self._read, self._table = {}, 0, None
         if count > self._read:
             for row in range(self._read, count):
                 self._rows[keys[row * _KEY_BYTES : (row + 1) * _KEY_BYTES]] = row
             self._read = count
-            self._table = np.memmap(files[2], np.float32, "r", shape=(count, width))
+            with files.disk_errors(table, "read", raises=ModelError, hint=hint):
+                self._table = np.memmap(table, np.float32, "r", shape=(count, width))
 
 
 def _append_after(path: Path, size: int, content: bytes) -> None:
     """Write behind the first `size` bytes; what a crash left there goes. On disk when it returns."""
-    with path.open("ab") as file:
+    with files.disk_errors(path, "write"), path.open("ab") as file:
         file.truncate(size)
         file.write(content)
         file.flush()

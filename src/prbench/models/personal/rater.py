@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from prbench.config import ModelOptions
-from prbench.errors import ModelError
+from prbench.errors import AddressError, ConfigError, ModelError
+from prbench.files import describe
 from prbench.models.personal import artifact, shipped
 from prbench.models.personal.features import Encoder, FeatureStore, encoder_revision
 from prbench.models.personal.method import Method, State, Width, make
@@ -151,7 +152,10 @@ def load(rest: str, options: ModelOptions) -> "PersonalRater | CrossRater":
         from prbench.models.personal.cross import CrossRater
 
         return CrossRater(folder, record, options)
-    method = make(record.method, Width(record.width_post, record.width_item), dict(record.settings), seed=0)
+    try:
+        method = make(record.method, Width(record.width_post, record.width_item), dict(record.settings), seed=0)
+    except ConfigError as error:
+        raise ConfigError(f"{folder / artifact.RECORD}: {describe(error.message)}", hint=error.hint) from error
     try:
         method.load_state_dict(artifact.read_weights(folder, address))
     except RuntimeError as error:
@@ -175,7 +179,10 @@ def open_encoder(record: artifact.PersonalRecord, folder: Path, options: ModelOp
 
     own = record.encoder.partition("#")[0] == "encoder"
     address = f"embed:{folder}/{record.encoder}" if own else record.encoder
-    encoder = load_encoder(address, ModelOptions(device=options.device, batch_tokens=options.batch_tokens))
+    try:
+        encoder = load_encoder(address, ModelOptions(device=options.device, batch_tokens=options.batch_tokens))
+    except AddressError as error:
+        raise ModelError(f"{folder / artifact.RECORD} names an encoder: {error.message}", hint=error.hint) from error
     found = encoder_revision(encoder)
     if record.encoder_revision and found and found != record.encoder_revision:
         raise ModelError(

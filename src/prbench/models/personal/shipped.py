@@ -4,11 +4,10 @@ The wheel holds the method's weights, the encoder's head and its low-rank change
 pulled as for `embed:minilm`. On first use both are joined into an ordinary model folder in the cache.
 """
 
-import json
 import shutil
-import tempfile
 from pathlib import Path
 
+from prbench import files
 from prbench.config import cache_folder, digest
 from prbench.errors import ModelError
 from prbench.models.personal import artifact
@@ -36,28 +35,18 @@ def unpack(name: str, *, source: Path | None = None, target: Path | None = None)
     packed = source or _SHIPPED / name
     if missing := [file for file in (*_PACKED, artifact.RECORD) if not (packed / file).is_file()]:
         raise ModelError(f"personal:{name}: {str(packed / missing[0])!r} is missing", hint="install the package again")
-    files = {file: (packed / file).read_bytes().hex() for file in (*_PACKED, artifact.RECORD)}
-    folder = target or cache_folder() / "models" / f"personal-{name}-{digest(files)[:12]}"
+    contents = {file: files.read_bytes(packed / file).hex() for file in (*_PACKED, artifact.RECORD)}
+    folder = target or cache_folder() / "models" / f"personal-{name}-{digest(contents)[:12]}"
     if (folder / artifact.RECORD).is_file():
         return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-    try:
-        _join(packed, partial, f"personal:{name}")
-        if not (folder / artifact.RECORD).is_file():
-            shutil.rmtree(folder, ignore_errors=True)  # somebody cleaned up by halves: it was whole when it came here
-            partial.rename(folder)
-    except OSError:
-        if not (folder / artifact.RECORD).is_file():  # else another process was faster
-            raise
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+    with files.locked(folder.parent / f".{folder.name}.lock"):
+        if not (folder / artifact.RECORD).is_file():  # else another process made it while this one waited
+            with files.replacing_folder(folder) as partial:
+                _join(packed, partial, f"personal:{name}")
     return folder
 
 
 def _join(packed: Path, folder: Path, address: str) -> None:
-    from safetensors.torch import load_file
-
     from prbench.config import ModelOptions
     from prbench.models._checkpoint import quiet
     from prbench.models.embed import SentenceEncoder
@@ -65,7 +54,7 @@ def _join(packed: Path, folder: Path, address: str) -> None:
     from prbench.models.registry import load_encoder
     from prbench.models.revision import folder_revision
 
-    tuning = json.loads((packed / "encoder" / TUNING).read_text(encoding="utf-8"))
+    tuning = files.read_json(packed / "encoder" / TUNING, raises=ModelError, hint="install the package again")
     base = load_encoder(tuning["options"]["base"], ModelOptions(device="cpu"))
     if not isinstance(base, SentenceEncoder) or base.checkpoint.revision != tuning["base_revision"]:
         raise ModelError(
@@ -73,7 +62,7 @@ def _join(packed: Path, folder: Path, address: str) -> None:
             hint="pull it again (`prbench models pull minilm`), or train the model here with `make reference`",
         )
     model = base._model
-    add_delta(model, load_file(packed / "encoder" / DELTA))
+    add_delta(model, files.load_tensors(packed / "encoder" / DELTA, raises=ModelError))
     with quiet():
         model.save_pretrained(folder / "encoder")
         base.checkpoint.tokenizer.save_pretrained(folder / "encoder")

@@ -4,7 +4,6 @@ A text becomes, for each axis, the probability that it stands at the first pole,
 the second; what is left to 1 is that it says nothing about the axis. `#stances+vectors` adds its own vector.
 """
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from prbench.errors import ModelError
+from prbench.files import read_json
 from prbench.models.personal.features import Encoder, Vectors
 
 HEAD = "stances.safetensors"
@@ -42,10 +42,10 @@ class StanceEncoder:
         try:
             head = load_file(folder / HEAD)
             self._weight, self._bias = head["weight"], head["bias"]
-            named = json.loads((folder / AXES).read_text(encoding="utf-8"))
+            named = read_json(folder / AXES, raises=ModelError, hint=_TUNE)
             self.poles: dict[str, tuple[str, str]] = {axis: (one, two) for axis, (one, two) in named.items()}
             """The two poles of each axis, in the order of the values."""
-        except (AttributeError, KeyError, OSError, SafetensorError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, OSError, OverflowError, SafetensorError, TypeError, ValueError) as error:
             raise ModelError(
                 f"embed:{folder}#stances: its head cannot be read ({type(error).__name__})", hint=_TUNE
             ) from error

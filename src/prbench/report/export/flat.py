@@ -2,15 +2,13 @@
 
 import csv
 import io
-import os
-import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from prbench.files import replacing, write_whole
 from prbench.report.finished import Finished
 from prbench.results import PairRow
-from prbench.run.store import write_whole
 from prbench.types import Record
 
 Row = dict[str, Any]
@@ -27,7 +25,8 @@ def write_parquet(run: Finished, out: Path) -> None:
 
     rows = flat_rows(run)
     columns = {name: arrow.array([row[name] for row in rows], _type(name)) for name in rows[0]} if rows else {}
-    _beside(out, lambda path: parquet.write_table(arrow.table(columns), path))
+    with replacing(out) as partial:
+        parquet.write_table(arrow.table(columns), partial)
 
 
 def write_csv(run: Finished, out: Path) -> None:
@@ -102,17 +101,3 @@ def _type(name: str) -> Any:
     if name in _FLOATS:
         return arrow.float64()
     return arrow.int64() if name in _INTEGERS else arrow.string()
-
-
-def _beside(out: Path, write: Callable[[Path], None]) -> None:
-    """Write beside the place and rename, for a writer that wants a path."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name}.")
-    os.close(descriptor)
-    path = Path(name)
-    try:
-        write(path)
-        path.chmod(0o644)
-        path.replace(out)
-    finally:
-        path.unlink(missing_ok=True)

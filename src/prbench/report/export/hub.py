@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from prbench.errors import ConfigError
+from prbench.files import write_whole
 from prbench.report.export.cards import model_name
 from prbench.report.finished import Finished
 from prbench.report.numbers import interval
-from prbench.run.store import write_whole
 
 Json = dict[str, Any]
 INDEX = "model-index.yaml"

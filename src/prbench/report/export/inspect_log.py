@@ -15,10 +15,10 @@ import numpy as np
 from prbench._version import __version__
 from prbench.data import load_pairs
 from prbench.errors import PrbenchError
+from prbench.files import write_whole
 from prbench.report.command import reproduction
 from prbench.report.finished import Finished
 from prbench.results import Credit, Credits, PairRow, clusters_of, credits_by_context
-from prbench.run.store import write_whole
 from prbench.stats.variance import clustered_error
 from prbench.types import Pair
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from prbench.config import digest
 from prbench.data import Counts
 from prbench.errors import ConfigError, PrbenchError
+from prbench.files import exists
 from prbench.report.finished import open_finished
 from prbench.report.leaderboard.entry import Entry, Named, make_entry, read_names
 from prbench.results import BaselineResult, ContextResult, Effects, own_context, rank_credits, verdict
@@ -84,7 +85,7 @@ class Gathered(NamedTuple):
 
 def find_runs(folder: Path) -> list[Path]:
     """All run folders in a folder, itself included; hidden folders are passed over."""
-    if not folder.is_dir():
+    if not exists(folder, raises=ConfigError) or not folder.is_dir():
         raise ConfigError(f"there is no folder {str(folder)!r}", hint="runs are below runs/ unless -o said otherwise")
     found = [path.parent for path in folder.rglob("config.toml") if (path.parent / "pairs.jsonl").is_file()]
     return sorted(path for path in found if not any(part.startswith(".") for part in path.relative_to(folder).parts))

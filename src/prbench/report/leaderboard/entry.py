@@ -1,14 +1,12 @@
 """One run on a leaderboard: who answered, what kind of model it is, and how to make the run again."""
 
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from pydantic import ValidationError
-
 from prbench.errors import ConfigError
+from prbench.files import check_model, read_toml
 from prbench.models import BASELINES
 from prbench.report.command import reproduction
 from prbench.report.finished import Finished
@@ -52,16 +50,13 @@ class Entry(NamedTuple):
 def read_names(folder: Path) -> dict[str, Named]:
     """Read `models.toml` of a results folder, where there is one."""
     path = folder / NAMES
-    if not path.is_file():
+    if not path.exists():
         return {}
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-        return {address: Named.model_validate(about) for address, about in data.items()}
-    except (tomllib.TOMLDecodeError, ValidationError) as error:
-        raise ConfigError(
-            f"{path} cannot be read: {error}",
-            hint='a table for each address: ["hf:org/rm"], then name = "…", weights = "open", "closed" or "not known"',
-        ) from error
+    hint = 'a table for each address: ["hf:org/rm"], then name = "…", weights = "open", "closed" or "not known"'
+    return {
+        address: check_model(about, Named, f"{path}, table {address!r}", raises=ConfigError, hint=hint)
+        for address, about in read_toml(path, raises=ConfigError, hint=hint).items()
+    }
 
 
 def make_entry(run: Finished, names: Mapping[str, Named]) -> Entry:

@@ -4,14 +4,12 @@ The site is made whole beside its place and then put there, so a reader never me
 a site of ours is left alone, and so is what others have put beside a site (`CNAME`, `.git`).
 """
 
-import json
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from prbench.errors import ConfigError
+from prbench.files import read_bytes, replacing_folder, write_json, write_whole
 from prbench.report.leaderboard.boards import Board, Gathered, Line, gather_folder
 from prbench.report.leaderboard.entry import Entry
 from prbench.report.leaderboard.page import leaderboard_page
@@ -34,13 +32,8 @@ def write_site(results: Path, out: Path, listener: Callable[[Path], None] | None
     found = gather_folder(results, listener)
     if not found.boards and not found.left_out:
         raise ConfigError(f"there is no run in {str(results)!r}", hint="`prbench run … -o FOLDER` makes one")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
-    try:
+    with replacing_folder(out, ours=(INDEX, ROWS, RUNS)) as made:
         _fill(made, found)
-        _swap(made, out)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
     return found
 
 
@@ -53,33 +46,16 @@ def _refuse_foreign(out: Path) -> None:
 
 
 def _fill(folder: Path, found: Gathered) -> None:
-    folder.chmod(0o755)
     entries = [entry for board in found.boards for entry in board.entries]
     for entry in entries:
         _copy(entry, folder / RUNS / entry.slug)
-    text = json.dumps(rows(found.boards), ensure_ascii=False, indent=1, allow_nan=False)
-    (folder / ROWS).write_text(text + "\n", encoding="utf-8")
-    (folder / INDEX).write_text(leaderboard_page(found.boards), encoding="utf-8")
+    write_json(folder / ROWS, rows(found.boards), indent=1)
+    write_whole(folder / INDEX, leaderboard_page(found.boards))
 
 
 def _copy(entry: Entry, folder: Path) -> None:
-    folder.mkdir(parents=True)
     for name in _FILES:
-        shutil.copyfile(entry.run.loaded.path / name, folder / name)
-
-
-def _swap(made: Path, out: Path) -> None:
-    """Put the new site in its place; only then the former one goes, and what others put beside it stays."""
-    if not out.exists():
-        made.replace(out)
-        return
-    former = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
-    out.replace(former)
-    made.replace(out)
-    for path in former.iterdir():
-        if path.name not in (INDEX, ROWS, RUNS):
-            path.replace(out / path.name)
-    shutil.rmtree(former)
+        write_whole(folder / name, read_bytes(entry.run.loaded.path / name))
 
 
 def rows(boards: Iterable[Board]) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from prbench.errors import PrbenchError
+from prbench.files import disk_errors
 from prbench.report.shell import asset, policy
 from prbench.results import RunFolder, read_facts
 
@@ -104,7 +105,7 @@ class Live:
         size, lines = self._counted.get(path, (0, 0))
         if path.stat().st_size < size:  # begun anew
             size, lines = 0, 0
-        with path.open("rb") as handle:
+        with disk_errors(path, "read"), path.open("rb") as handle:
             handle.seek(size)
             new = handle.read()
         self._counted[path] = (size + len(new), lines + new.count(b"\n"))

@@ -1,9 +1,9 @@
 """Which pages `prbench view` has: a report for each suite, and a leaderboard of the runs that are finished."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from prbench.data import DatasetRecord
 from prbench.errors import ConfigError
 from prbench.report.leaderboard import find_runs, gather, leaderboard_page
 from prbench.report.page import report_page
@@ -43,6 +43,6 @@ def build_pages(runs: Sequence[Path]) -> Mapping[str, str]:
 
 def _suite(path: Path) -> str:
     """A short name of the suite a run is on, of letters that an address holds as they are."""
-    dataset = json.loads((RunFolder.existing(path).path / "dataset.json").read_text(encoding="utf-8"))
-    name = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in dataset["name"])
-    return f"{name}-{dataset['fingerprint'][:8]}"
+    dataset = RunFolder.existing(path).read_model("dataset.json", DatasetRecord)
+    name = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in dataset.name)
+    return f"{name}-{dataset.fingerprint[:8]}"

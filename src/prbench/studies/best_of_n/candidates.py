@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 from prbench.config import digest
 from prbench.data.fingerprint import hash_text
+from prbench.errors import StudyError
+from prbench.files import Appender, read_models
 from prbench.models import Generator, ModelCard
-from prbench.run.store import Appender, whole_lines
 from prbench.studies.best_of_n.items import Item
 from prbench.studies.best_of_n.settings import Settings
 from prbench.studies.policy import draw_styles, policy_prompt
@@ -75,7 +76,7 @@ def item_slots(item: Item, settings: Settings, card: ModelCard) -> list[Slot]:
 
 def read_candidates(path: Path) -> dict[str, Candidate]:
     """Candidates by key, a later line in the place of an earlier one."""
-    lines = (Candidate.model_validate_json(line) for _, line in whole_lines(path))
+    lines = read_models(path, Candidate, raises=StudyError, hint="remove the line, and its text is written again")
     return {candidate.key: candidate for candidate in lines}
 
 

@@ -5,12 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import ValidationError
-
 from prbench._version import __version__
 from prbench.data import Suite
 from prbench.errors import StudyError
-from prbench.run.store import RunFolder
+from prbench.files import exists, read_model
+from prbench.results.folder import RunFolder
 from prbench.studies.best_of_n.candidates import Candidate
 from prbench.studies.best_of_n.contenders import Contender
 from prbench.studies.best_of_n.grades import Exam, Graded
@@ -96,17 +95,10 @@ def read_curves(path: Path) -> BestOfCurves:
     Args:
         path: Its folder.
     """
-    try:
-        return BestOfCurves.model_validate_json((path / CURVES).read_bytes())
-    except OSError as error:
-        raise StudyError(
-            f"{str(path)!r} has no {CURVES}", hint="was the study finished? run the same command again"
-        ) from error
-    except ValidationError as error:
-        raise StudyError(
-            f"{path / CURVES} is damaged: " + str(error).splitlines()[0],
-            hint="the command that made the study writes it anew, without a call",
-        ) from error
+    if not exists(path / CURVES, raises=StudyError):
+        raise StudyError(f"{str(path)!r} has no {CURVES}", hint="was the study finished? run the same command again")
+    hint = "the command that made the study writes it anew, without a call"
+    return read_model(path / CURVES, BestOfCurves, raises=StudyError, hint=hint)
 
 
 def questions(items: Sequence[Item]) -> int:

@@ -13,8 +13,8 @@ from prbench.config import digest
 from prbench.data import Suite
 from prbench.data.fingerprint import fingerprint
 from prbench.errors import StudyError
+from prbench.files import Appender, check_model, read_models
 from prbench.judge import Grade, Grading, RubricJudge, examine, rubric_tags
-from prbench.run.store import Appender, whole_lines
 from prbench.studies.best_of_n.candidates import Candidate
 from prbench.studies.best_of_n.items import Item
 from prbench.studies.best_of_n.scores import Place
@@ -79,8 +79,9 @@ def examine_judge(judge: RubricJudge, split: Sequence[Pair], limit: int, known: 
     card, pairs, whole = judge.card, list(Suite.of(split).limit(limit, seed)), rubric_tags(split)
     tags = {pair.id: whole[pair.id] for pair in pairs}
     key = digest([*card.identity.values(), fingerprint(pairs), tags, seed])[:32]
-    if known is not None and known.get("key") == key:
-        return Exam.model_validate(known)
+    if isinstance(known, Mapping) and known.get("key") == key:
+        hint = "remove the file, and the judge is examined again"
+        return check_model(known, Exam, "judge.json", raises=StudyError, hint=hint)
     found = examine(judge, pairs, tags=tags, seed=seed)
     accuracy = found.accuracy
     if accuracy.value is None:
@@ -100,7 +101,7 @@ def examine_judge(judge: RubricJudge, split: Sequence[Pair], limit: int, known: 
 
 def read_grades(path: Path) -> dict[tuple[Place, str], Graded]:
     """Grades by place and key, a later line in the place of an earlier one."""
-    lines = (Graded.model_validate_json(line) for _, line in whole_lines(path))
+    lines = read_models(path, Graded, raises=StudyError, hint="remove the line, and it is judged again")
     return {(graded.place, graded.key): graded for graded in lines}
 
 

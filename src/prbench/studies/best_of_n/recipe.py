@@ -18,8 +18,8 @@ from prbench.data import Suite, load_pairs
 from prbench.errors import ConfigError, RunError
 from prbench.judge import RubricJudge, load_judge, require_able
 from prbench.models import Generator, load_generator
+from prbench.results.folder import RunFolder
 from prbench.run.progress import clock
-from prbench.run.store import RunFolder
 from prbench.studies.best_of_n import candidates as drawing
 from prbench.studies.best_of_n import grades as judging
 from prbench.studies.best_of_n.candidates import Candidate
@@ -104,8 +104,8 @@ def best_of_n(
 def _keep_settings(folder: RunFolder, settings: Settings) -> None:
     """One folder, one choice of who writes what for whom; more items, models or another judge may come later."""
     file = folder.path / SETTINGS
-    if file.is_file():
-        before = Settings.model_validate(folder.read_json(SETTINGS)).writing
+    if file.exists():
+        before = folder.read_model(SETTINGS, Settings).writing
         if changed := [key for key, value in settings.writing.items() if before[key] != value]:
             key = changed[0]
             raise RunError(
@@ -185,7 +185,7 @@ def _exam(
     folder: RunFolder, settings: Settings, judge: RubricJudge, pairs: Sequence[Pair], say: Callable[[str], None]
 ) -> Exam:
     """What the judge is worth; one at chance ends the study here."""
-    known = folder.read_json(JUDGE) if (folder.path / JUDGE).is_file() else None
+    known = folder.read_json(JUDGE) if (folder.path / JUDGE).exists() else None
     exam = examine_judge(judge, pairs, settings.judge_pairs, known, seed=settings.seed)
     folder.write_json(JUDGE, exam.model_dump(mode="json"))
     accuracy = exam.judge.accuracy

@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 from prbench.contexts import ContextBuilder, Unfit
 from prbench.data.fingerprint import hash_text
+from prbench.errors import StudyError
+from prbench.files import Appender, read_models
 from prbench.models import Rater
 from prbench.run.asking import InProcess
 from prbench.run.calls import call_key
-from prbench.run.store import Appender, whole_lines
 from prbench.studies.best_of_n.candidates import Candidate
 from prbench.studies.best_of_n.items import Item
 from prbench.types import AnswerView, Context, Frozen, Outcome, Status
@@ -54,7 +55,7 @@ class Asked(NamedTuple):
 
 def read_scores(path: Path) -> list[Score]:
     """All whole lines of a model's file."""
-    return [Score.model_validate_json(line) for _, line in whole_lines(path)]
+    return list(read_models(path, Score, raises=StudyError, hint="remove the line, and it is scored again"))
 
 
 def plan_scores(
@@ -109,7 +110,6 @@ def score_candidates(
     stored = read_scores(path)
     asked = plan_scores(model, builder, context, items, candidates, stored)
     there, found = set(stored), dict(asked.settled)
-    path.parent.mkdir(parents=True, exist_ok=True)
     with Appender(path) as lines:
         for score in asked.settled.values():
             if score not in there:

@@ -1,6 +1,5 @@
 """What a best-of-N study is made of, as typed or as read from a TOML file."""
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -9,6 +8,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from prbench.config import ModelOptions
 from prbench.errors import ConfigError, ContextError
+from prbench.files import read_toml
 from prbench.studies.policy import WORDS
 from prbench.types import Context, Frozen, Text
 
@@ -157,9 +157,4 @@ def make_settings(values: Mapping[str, Any], place: str = "") -> Settings:
 
 def read_settings(path: Path) -> dict[str, Any]:
     """What a TOML file says; options on the command line go before it."""
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"cannot read {str(path)!r}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not TOML: {error}") from error
+    return read_toml(path, raises=ConfigError, hint="name a TOML file")

@@ -7,7 +7,7 @@ from typing import Any
 
 from prbench.config import digest
 from prbench.errors import RunError
-from prbench.run.store import write_whole
+from prbench.files import read_json, write_whole
 from prbench.train import checkpoint
 
 KEY = "key.json"
@@ -15,12 +15,11 @@ KEY = "key.json"
 
 def claim(folder: Path, key: Mapping[str, Any]) -> None:
     """Mark a folder as one training's; refuse one that is another's, naming what differs."""
-    folder.mkdir(parents=True, exist_ok=True)
     file = folder / KEY
-    if not file.is_file():
+    if not file.exists():
         write_whole(file, json.dumps(key, ensure_ascii=False, indent=2) + "\n")
         return
-    found = json.loads(file.read_text(encoding="utf-8"))
+    found = read_json(file, raises=RunError, hint="remove that folder, and the training begins anew")
     if found == json.loads(json.dumps(key)):
         return
     name, theirs, ours = next(_differences(found, key))

@@ -18,7 +18,7 @@ from prbench.data import Suite
 from prbench.errors import RunError
 from prbench.judge import HIGHEST
 from prbench.models import ModelCard
-from prbench.run.store import RunFolder
+from prbench.results.folder import RunFolder
 from prbench.stats import Clusters, Estimate, mean_interval
 from prbench.studies.best_of_n.candidates import Candidate, read_candidates
 from prbench.studies.best_of_n.contenders import Contender
@@ -32,6 +32,7 @@ from prbench.studies.ppo.rewards import Key, reward_key
 from prbench.studies.ppo.settings import PPOSettings
 from prbench.studies.study import FILE as STUDY
 from prbench.studies.study import Labels, Study
+from prbench.types import Frozen
 
 Json = dict[str, Any]
 TRAINING = "training.json"
@@ -53,18 +54,35 @@ class Trained(NamedTuple):
     history: Sequence[Step]
 
 
+class TrainingRecord(Frozen):
+    """`training.json` of a finished training: who rewarded it."""
+
+    name: str
+    address: str
+    context: str
+    apart: bool
+    seed: int
+    card: ModelCard
+    who: str
+    """Content hash of everything that the training depends on."""
+
+
+def _record(file: Path) -> TrainingRecord:
+    return RunFolder(file.parent).read_model(file.name, TrainingRecord)
+
+
 def read_trained(out: Path, items: Sequence[Item], settings: PPOSettings) -> list[Trained]:
     """All finished trainings of a study, by name and seed."""
     found = []
     for file in sorted((out / TRAININGS).glob(f"*/{TRAINING}")):
-        record, known = RunFolder(file.parent).read_json(TRAINING), read_candidates(file.parent / ANSWERS)
-        keys = answer_keys(items, settings, record["who"])
+        record, known = _record(file), read_candidates(file.parent / ANSWERS)
+        keys = answer_keys(items, settings, record.who)
         if any(key not in known for listed in keys.values() for key in listed):
             raise RunError(f"{str(file.parent)!r} lacks some of its answers", hint="run its training's command again")
         found.append(
             Trained(
-                **{name: record[name] for name in ("name", "address", "context", "apart", "seed")},
-                card=ModelCard.model_validate(record["card"]),
+                **record.model_dump(include={"name", "address", "context", "apart", "seed"}),
+                card=record.card,
                 folder=file.parent,
                 answers={item: [known[key] for key in listed] for item, listed in keys.items()},
                 history=read_history(file.parent / HISTORY),
@@ -82,9 +100,8 @@ def refuse_mixed(out: Path, coming: Iterable[Contender] = ()) -> None:
     """
     known: dict[str, tuple[Key, str]] = {}
     for file in sorted((out / TRAININGS).glob(f"*/{TRAINING}")):
-        record = RunFolder(file.parent).read_json(TRAINING)
-        card = ModelCard.model_validate(record["card"])
-        _refuse_other(known, record["name"], reward_key(card, record["context"]), f"in {str(file.parent)!r}")
+        record = _record(file)
+        _refuse_other(known, record.name, reward_key(record.card, record.context), f"in {str(file.parent)!r}")
     for contender in coming:
         _refuse_other(known, contender.name, reward_key(contender.card, str(contender.context)), "now")
 

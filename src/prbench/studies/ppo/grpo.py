@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from prbench.config import digest
 from prbench.errors import MissingExtraError
-from prbench.run.store import Appender
+from prbench.files import Appender, replacing_folder
 from prbench.studies.policy import policy_prompt
 from prbench.studies.ppo.history import HISTORY, Step, cut_history
 from prbench.studies.ppo.loop import Drought, centred_rewards
@@ -217,7 +217,5 @@ def _steps_done(checkpoints: Path) -> int:
 
 def _save_whole(trained: Any, place: Path) -> None:
     """An adapter that is there is whole: it gets its name when it is finished."""
-    unfinished = place.with_name(f"unfinished-{place.name}")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    trained.save_pretrained(str(unfinished))
-    unfinished.rename(place)
+    with replacing_folder(place) as unfinished:
+        trained.save_pretrained(str(unfinished))

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from prbench.config import digest
 from prbench.data import Suite
 from prbench.errors import ConfigError
+from prbench.files import write_whole
 from prbench.judge import RubricJudge
-from prbench.run.store import write_whole
 from prbench.studies.best_of_n.candidates import Candidate, read_candidates
 from prbench.studies.best_of_n.items import Item, select_items, split_pairs, study_items
 from prbench.studies.ppo.settings import PPOSettings

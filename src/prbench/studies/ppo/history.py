@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from prbench.run.store import whole_lines, write_whole
+from prbench.errors import StudyError
+from prbench.files import read_models, write_whole
 from prbench.types import Frozen
 
 HISTORY = "history.jsonl"
@@ -34,7 +35,7 @@ class Step(Frozen):
 
 def read_history(path: Path) -> list[Step]:
     """The steps of a training, in order."""
-    return [Step.model_validate_json(line) for _, line in whole_lines(path)]
+    return list(read_models(path, Step, raises=StudyError, hint="restore the file, or remove the training's folder"))
 
 
 def cut_history(path: Path, done: int) -> None:

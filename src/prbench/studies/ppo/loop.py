@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from prbench.errors import ModelError
-from prbench.run.store import Appender
+from prbench.files import Appender
 from prbench.studies.ppo.checkpoint import keep, read
 from prbench.studies.ppo.history import HISTORY, Step, cut_history
 from prbench.studies.ppo.options import PPOOptions

@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from prbench.data import Suite, load_pairs
-from prbench.errors import ConfigError
+from prbench.errors import ConfigError, RunError
+from prbench.files import damaged
 from prbench.judge import RubricJudge, load_judge, require_able
+from prbench.results.folder import RunFolder
 from prbench.run.progress import clock
-from prbench.run.store import RunFolder
 from prbench.studies.best_of_n import grades as judging
 from prbench.studies.best_of_n.contenders import Contender, call_up, refuse_shared, taught_alike, taught_alike_notice
 from prbench.studies.best_of_n.grades import Exam, Judging, examine_judge
@@ -63,7 +64,9 @@ def ppo_study(
     if judge is not None:
         refuse_shared(judge, contenders)
     folder = RunFolder(out)
-    known = folder.read_json(ITEMS) if (out / ITEMS).is_file() else []
+    known = folder.read_json(ITEMS) if (out / ITEMS).exists() else []
+    if not isinstance(known, list) or not all(isinstance(item, str) for item in known):
+        raise damaged(out / ITEMS, "it is no list of items", raises=RunError, hint="restore the file")
     division = divide(everything, settings, judge, known)
     keep_settings(out, settings)
     folder.write_json(ITEMS, [item.id for item in division.items])
@@ -136,7 +139,7 @@ def _judge(
 
 def _examined(folder: RunFolder, settings: PPOSettings, judge: RubricJudge, division: Division, say: Say) -> Exam:
     """What the judge is worth; one at chance ends the study here."""
-    known = folder.read_json(JUDGE) if (folder.path / JUDGE).is_file() else None
+    known = folder.read_json(JUDGE) if (folder.path / JUDGE).exists() else None
     exam = examine_judge(judge, division.labelled, settings.judge_pairs, known, seed=settings.item_seed)
     folder.write_json(JUDGE, exam.model_dump(mode="json"))
     accuracy = exam.judge.accuracy

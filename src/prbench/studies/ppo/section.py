@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from markupsafe import Markup
-from pydantic import ValidationError
 
 from prbench.errors import StudyError
+from prbench.files import exists, read_model
 from prbench.report.charts import figure, html_table, small_multiples
 from prbench.report.charts.lines import Line, LinePoint, line_chart
 from prbench.report.page import Section
@@ -36,14 +36,9 @@ def ppo_section(folder: Path, *, number: int = 0) -> Section:
         folder: A finished study.
         number: Tells several studies on a page apart.
     """
-    try:
-        found = PPOStudy.model_validate_json((folder / FILE).read_bytes())
-    except OSError as error:
-        raise StudyError(f"{str(folder)!r} has no {FILE}", hint="judge its trainings first: --judge") from error
-    except ValidationError as error:
-        raise StudyError(
-            f"{folder / FILE} is damaged: " + str(error).splitlines()[0], hint="judge its trainings anew: --judge"
-        ) from error
+    if not exists(folder / FILE, raises=StudyError):
+        raise StudyError(f"{str(folder)!r} has no {FILE}", hint="judge its trainings first: --judge")
+    found = read_model(folder / FILE, PPOStudy, raises=StudyError, hint="judge its trainings anew: --judge")
     table = ppo_tables(found)[0]
     body = html_table(table) + Markup("").join(_curves(folder, found, curve) for curve in _CURVES)
     lead = (

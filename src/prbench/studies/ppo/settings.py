@@ -8,7 +8,8 @@ from pydantic import Field, ValidationError
 
 from prbench.config import ModelOptions
 from prbench.errors import ConfigError, RunError
-from prbench.run.store import RunFolder
+from prbench.files import checked
+from prbench.results.folder import RunFolder
 from prbench.studies.ppo.options import PPOOptions
 from prbench.types import Frozen, Text
 
@@ -63,8 +64,9 @@ def keep_settings(out: Path, settings: PPOSettings) -> None:
     """Claim a folder for one study; more reward models, seeds or another judge may come later."""
     folder = RunFolder(out)
     file = out / FILE
-    if file.is_file():
-        before = _flat(folder.read_json(FILE))
+    if file.exists():
+        with checked(file, raises=RunError, hint="restore the file"):
+            before = _flat(folder.read_json(FILE))
         if changed := [name for name, value in _flat(settings.shared).items() if before.get(name) != value]:
             name = changed[0]
             raise RunError(
@@ -74,7 +76,6 @@ def keep_settings(out: Path, settings: PPOSettings) -> None:
         return
     if out.is_dir() and any(out.iterdir()):
         raise RunError(f"{str(out)!r} is not empty and not a PPO study", hint="give this study a folder of its own")
-    out.mkdir(parents=True, exist_ok=True)
     folder.write_json(FILE, settings.shared)
 
 

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import torch
 
 from prbench.config import digest
-from prbench.run.store import RunFolder
+from prbench.results.folder import RunFolder
 from prbench.studies.best_of_n.candidates import Candidate
 from prbench.studies.best_of_n.contenders import Contender
 from prbench.studies.ppo.checkpoint import claim
-from prbench.studies.ppo.conclusion import TRAINING, TRAININGS
+from prbench.studies.ppo.conclusion import TRAINING, TRAININGS, TrainingRecord
 from prbench.studies.ppo.held_out import Division, Write, answer_items
 from prbench.studies.ppo.history import Step
 from prbench.studies.ppo.loop import Speech, Training, answer_texts
@@ -80,20 +80,21 @@ def train_policy(
             training.run(lambda step: heard(step, reward))
             write = writer(policy, work.speaker.speech, options)
         found = answer_items(folder, work.division.items, write, work.settings, digest(key))
-        RunFolder(folder).write_json(TRAINING, _record(contender, options.seed, digest(key)))
+        record = _record(contender, options.seed, digest(key))
+        RunFolder(folder).write_json(TRAINING, record.model_dump(mode="json"))
         return found
 
 
-def _record(contender: Contender, seed: int, who: str) -> dict[str, Any]:
-    return {
-        "name": contender.name,
-        "address": contender.card.address,
-        "context": str(contender.context),
-        "apart": contender.apart,
-        "seed": seed,
-        "card": contender.card.model_dump(mode="json"),
-        "who": who,
-    }
+def _record(contender: Contender, seed: int, who: str) -> TrainingRecord:
+    return TrainingRecord(
+        name=contender.name,
+        address=contender.card.address,
+        context=str(contender.context),
+        apart=contender.apart,
+        seed=seed,
+        card=contender.card,
+        who=who,
+    )
 
 
 def answer_untrained(work: Work) -> dict[str, list[Candidate]]:

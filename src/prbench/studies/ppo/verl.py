@@ -13,7 +13,7 @@ from typing import Any
 
 from prbench.data import load_pairs
 from prbench.errors import ConfigError
-from prbench.run.store import write_whole
+from prbench.files import replacing, write_whole
 from prbench.studies.best_of_n.contenders import call_up
 from prbench.studies.best_of_n.settings import Ranked
 from prbench.studies.policy import policy_prompt
@@ -52,7 +52,6 @@ def write_verl(settings: PPOSettings, rewards: Sequence[Ranked], out: Path, *, s
         "train.parquet": division.train,
         "test.parquet": [item.pair for item in division.items],
     }
-    out.mkdir(parents=True, exist_ok=True)
     for name, pairs in files.items():
         write_parquet(out / name, pairs, settings)
     config = verl_config(settings, out.absolute(), server)
@@ -68,7 +67,8 @@ def write_parquet(path: Path, pairs: Iterable[Pair], settings: PPOSettings) -> N
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    pq.write_table(pa.Table.from_pylist([verl_row(pair, settings) for pair in pairs]), path)
+    with replacing(path) as partial:
+        pq.write_table(pa.Table.from_pylist([verl_row(pair, settings) for pair in pairs]), partial)
 
 
 def verl_row(pair: Pair, settings: PPOSettings) -> dict[str, Any]:
