@@ -102,7 +102,7 @@ def test_a_real_classifier_end_to_end_with_and_without_a_profile(tiny_reward_mod
     arguments = ["--context", "none,profile,other,oracle", "-o", "run", "--resamples", "100"]
     done = subprocess.run([*command, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "oracle (leaks)" in done.stdout
+    assert "the true rubric (leaks)" in done.stdout
     found = evaluate(
         f"hf:{tiny_reward_model}",
         tmp_path / "pairs.jsonl",

@@ -12,6 +12,9 @@ from prbench.cli.app import Format, FormatOption
 from prbench.cli.best_of_n import best_of_n
 from prbench.cli.ppo import ppo
 
+_ENOUGH = 0.8
+"""The power from which on a study is worth its hours."""
+
 study_app = typer.Typer(
     name="study",
     help="Does a better score give a better policy?",
@@ -94,6 +97,58 @@ def correlate(
 
         write_whole(out, text + "\n")
         print(f"\nwritten: {out}", file=sys.stderr)
+
+
+@study_app.command()
+def power(
+    models: Annotated[int, typer.Option(min=4, help="Reward models that read the user.")] = 24,
+    spread: Annotated[float, typer.Option(min=0, help="Standard deviation of their accuracy, in points.")] = 7.0,
+    couples: Annotated[int, typer.Option(min=2, help="Couples of users that the benchmark rests on.")] = 40,
+    items: Annotated[int, typer.Option(min=2, help="Questions of users on which gains are measured.")] = 480,
+    gain_spread: Annotated[float, typer.Option(min=0, help="Standard deviation of the models' true gains.")] = 0.048,
+    lineages: Annotated[
+        int | None, typer.Option(min=1, help="Families of models that share half of their variance.")
+    ] = None,
+    couple_sd: Annotated[float, typer.Option(min=0, help="Of a couple's accuracy, in points.")] = 6.9,
+    item_sd: Annotated[float, typer.Option(min=0, help="Of an item's gain, on the judge's scale of 0 to 2.")] = 0.62,
+    seed: Annotated[int, typer.Option(min=0, help="Of the simulation.")] = 0,
+    format: FormatOption = Format.table,
+) -> None:
+    """Say how likely a study of this size is to see a true correlation; to be run before the study is."""
+    import json
+    import math
+    from typing import cast
+
+    import numpy as np
+
+    from prbench import report
+    from prbench.stats.correlation import Design, simulated_power
+
+    errors = couple_sd / math.sqrt(couples), item_sd / math.sqrt(items)
+    design = Design(models, spread, errors[0], gain_spread, errors[1], lineages)
+    found = {true: simulated_power(design, true, np.random.default_rng(seed)) for true in (0.5, 0.7, 0.8, 0.9, 0.95)}
+    rows = [
+        [f"{true:g}", f"{one.power:.0%}", f"{one.mean:.2f} [{one.low:.2f}, {one.high:.2f}]"]
+        for true, one in found.items()
+    ]
+    enough = found[0.9].power >= _ENOUGH
+    share = f" ({errors[1] / gain_spread:.2f} of it)" if gain_spread else ""
+    notes = [
+        f"error of an accuracy: {errors[0]:.1f} points, at a spread of {spread:g}",
+        f"error of a gain: {errors[1]:.3f}, at a spread of {gain_spread:g}{share}",
+        f"a true ρ of .9 is seen with {found[0.9].power:.0%}: " + ("run it" if enough else "too little to run it"),
+    ]
+    title = f"Power · {models} models, {couples} couples, {items} items" + (
+        f", {lineages} lineages" if lineages else ""
+    )
+    table = report.Table(title, ["true ρ", "seen (p < .05)", "ρ that it would print [90 %]"], rows, notes)
+    data = {"design": design._asdict(), "power": {str(true): one._asdict() for true, one in found.items()}}
+    shown = (
+        json.dumps(data, indent=2)
+        if format is Format.json
+        else report.render([table], cast(report.Format, format.value))
+    )
+    typer.echo(shown)
 
 
 @study_app.command()

@@ -10,16 +10,19 @@ from prbench.stats.correlation.permutation import PERMUTATIONS, PermutationTest,
 from prbench.stats.correlation.power import fisher_interval, models_needed, power_table
 from prbench.stats.correlation.resampling import Items, Jackknife, jackknife, over_items, over_models
 from prbench.stats.correlation.rivals import Rivalry, Williams, compare_benchmarks, williams
+from prbench.stats.correlation.simulated import Design, Power, simulated_power
 from prbench.stats.correlation.verdict import Verdict, rivalry_verdict, verdict
 
 __all__ = [
     "COEFFICIENTS",
     "PERMUTATIONS",
     "Coefficient",
+    "Design",
     "Items",
     "Jackknife",
     "Partial",
     "PermutationTest",
+    "Power",
     "Rivalry",
     "Verdict",
     "Williams",
@@ -35,6 +38,7 @@ __all__ = [
     "permutation_test",
     "power_table",
     "rivalry_verdict",
+    "simulated_power",
     "verdict",
     "williams",
 ]

@@ -88,8 +88,8 @@ def _scores(design: Design, rng: np.random.Generator, studies: int) -> Floats:
 def _spearman(one: Floats, two: Floats) -> Floats:
     ranks = [values.argsort(axis=1).argsort(axis=1).astype(float) for values in (one, two)]
     centred = [rank - rank.mean(axis=1, keepdims=True) for rank in ranks]
-    product: Floats = (centred[0] * centred[1]).sum(axis=1)
-    return product / np.sqrt((centred[0] ** 2).sum(axis=1) * (centred[1] ** 2).sum(axis=1))
+    sizes = np.sqrt((centred[0] ** 2).sum(axis=1) * (centred[1] ** 2).sum(axis=1))
+    return np.asarray((centred[0] * centred[1]).sum(axis=1) / sizes, dtype=np.float64)
 
 
 def _critical(models: int, level: float, rng: np.random.Generator, draws: int = 20_000) -> float:
