@@ -3,7 +3,7 @@
 Run: python benchmarks/serve.py [--case rollouts|distinct|short|minilm …] [--items 128] [--group 16] [--repeats 2]
 
 A real server process on loopback, real HTTP, one item per request, as OpenRLHF and verl send them, from 64 clients at
-once. Both arms differ in `--max-batch` alone (1 is the blocking handler of defect D12); they take turns, figures are
+once. Both arms differ in `--max-batch` alone (1 is a blocking handler); they take turns, figures are
 medians. On a busy machine the clock tells little: items per second of the server's own processor time are compared too,
 which with --threads 1 is what a quiet machine would show. Every answer is held against a reference that this process
 computes without a server: a lost or crossed answer ends the benchmark, unless two scores are equal to 2e-5.

@@ -112,7 +112,7 @@ def test_a_real_classifier_end_to_end_with_and_without_a_profile(tiny_reward_mod
     records = {(record.pair, record.context): record for record in found.records}
     pair = mirrored()[0].id
     scores = {context: records[pair, context].chosen_score for context in ("none", "profile", "other", "oracle")}
-    assert len(set(scores.values())) == 4  # D1: what is shown of the user changes the score
+    assert len(set(scores.values())) == 4  # what is shown of the user changes the score
     assert found.contexts["none"].accuracy.value == 0.5
     dry = subprocess.run([*command, "--dry-run"], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "prompt tokens (counted)" in dry.stdout

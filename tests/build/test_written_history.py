@@ -203,7 +203,7 @@ def test_of_fifty_thousand_posts_those_are_kept_that_bear_on_the_question(tmp_pa
     assert "p31000" in {post.id for post in question.profile}
     assert [int(post.id[1:]) for post in question.profile] == sorted(int(post.id[1:]) for post in question.profile)
     by_id = {row["id"]: row["text"] for row in rows}
-    assert all(post.text == by_id[post.id] for post in question.profile)  # D7: ids stay with their texts
+    assert all(post.text == by_id[post.id] for post in question.profile)  # ids stay with their texts
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def test_the_planner_sees_nothing_of_the_hidden_standard_nor_the_answers():
         assert hidden not in text
 
 
-def test_d7_retrieved_posts_keep_their_own_ids():
+def test_retrieved_posts_keep_their_own_ids():
     pairs = mirrored()
     builder = ContextBuilder(pairs, Spy())
     for pair in pairs:
@@ -143,7 +143,7 @@ def long_pair(count: int, words: int) -> Pair:
     return Pair(id="1", user="ann", question="what about word3", profile=profile, chosen="yes it is", rejected="no")
 
 
-def test_d10_whole_posts_are_dropped_and_the_answer_never_cut():
+def test_whole_posts_are_dropped_and_the_answer_never_cut():
     pair = long_pair(count=6, words=50)
     model = Spy(window=120)
     shown = show(ContextBuilder([pair], model), pair, "profile")

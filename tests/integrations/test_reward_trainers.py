@@ -93,7 +93,7 @@ class OneLost(Recorder):
 
 
 @pytest.mark.parametrize("model", [OneLost()])
-def test_d4_grpo_leaves_dropped_samples_out_of_their_group(url, model, tmp_path):
+def test_grpo_leaves_dropped_samples_out_of_their_group(url, model, tmp_path):
     (found,) = run("trl", "trl_step.py", url, tmp_path)
     scores = [score for _, score in found["seen"]]
     for start in (0, 4):
@@ -114,7 +114,7 @@ def test_openrlhf_asks_by_url_and_by_file(url, monkeypatch):
     assert found["file"] == pytest.approx(expected(found["answers"]))
     paid, nothing = dict.fromkeys(("reward", "scores"), expected(found["answers"])[0]), {"reward": None, "scores": None}
     assert found["known"] == {"http": pytest.approx(paid), "file": pytest.approx(paid)}
-    assert found["unknown"] == {"http": nothing, "file": nothing}  # D4: OpenRLHF goes on, but pays no number
+    assert found["unknown"] == {"http": nothing, "file": nothing}  # OpenRLHF goes on, but pays no number
     assert found["logged_before"] == 0
     assert len(found["errors"]) == 1
     assert "nobody" in found["errors"][0]

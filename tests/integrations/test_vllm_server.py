@@ -145,7 +145,7 @@ def test_the_server_scores_what_the_weights_score_here(pooling, reward_model):
     assert scores == pytest.approx([here[index].score for index in range(len(views))], rel=1e-2, abs=1e-3)
     assert len({round(score, 3) for score in scores}) == len(views)
     assert any(not 0 <= score <= 1 for score in scores)
-    # D9: not one special token more or less than here.
+    # Not one special token more or less than here.
     assert [there[index].tokens_in for index in there] == [here[index].tokens_in for index in there]
     assert served.window == 512
 

@@ -56,7 +56,7 @@ def test_a_judge_who_does_not_look_at_the_rubric_is_at_exactly_one_half(rule):
         require_able(accuracy, judge="rule")
 
 
-def test_d11_a_missing_grade_is_counted_and_enters_no_mean():
+def test_a_missing_grade_is_counted_and_enters_no_mean():
     def rule(grading):
         return Grade.invalid("no list") if "tea" in grading.question else by_rubric(grading)
 

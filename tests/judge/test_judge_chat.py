@@ -53,7 +53,7 @@ def test_every_answer_gets_its_own_grades_whatever_the_order():
     assert found[1].latency_ms > 0
 
 
-def test_d11_the_judge_reads_titles_reasons_and_evidence_and_not_a_joined_list():
+def test_the_judge_reads_titles_reasons_and_evidence_and_not_a_joined_list():
     with FakeServer(answer=lambda body: "[2, 2]") as server:
         grades(open_judge(server), gradings("wood"))
     text = server.requests[0].text
@@ -68,7 +68,7 @@ def test_d11_the_judge_reads_titles_reasons_and_evidence_and_not_a_joined_list()
 @pytest.mark.parametrize(
     "reply", ["[2, 2, 2]", "[0.5, 1]", "[3, 0]", "Both are met.", "", chat_reply("[2, 2]", "length")]
 )
-def test_d11_a_reply_that_cannot_be_read_is_invalid_and_no_zero(reply):
+def test_a_reply_that_cannot_be_read_is_invalid_and_no_zero(reply):
     with FakeServer(answer=lambda body: reply) as server:
         (grade,) = grades(open_judge(server), gradings("wood"))
     assert grade.status == "invalid"
@@ -77,7 +77,7 @@ def test_d11_a_reply_that_cannot_be_read_is_invalid_and_no_zero(reply):
     assert grade.tokens_out == 10  # it was paid for all the same
 
 
-def test_d11_a_server_error_is_failed_and_the_others_stand():
+def test_a_server_error_is_failed_and_the_others_stand():
     fault = where("gas", Fault("status", status=500))
     with FakeServer(answer=lambda body: "[2, 1]", plan=fault) as server:
         wood, gas = grades(open_judge(server), gradings("wood", "gas"))

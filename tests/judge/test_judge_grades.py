@@ -20,13 +20,13 @@ class Named:
         self.card = ModelCard(**{"address": "lm:a", **card})
 
 
-def test_d3_the_score_is_the_mean_over_the_aspects():
+def test_the_score_is_the_mean_over_the_aspects():
     assert Grade.given([2, 2, 2]).score == 2.0
     assert Grade.given([2, 1, 2]).score == 5 / 3
 
 
 @pytest.mark.parametrize("make", [Grade.invalid, Grade.failed])
-def test_d11_a_grade_that_is_not_there_is_no_zero(make):
+def test_a_grade_that_is_not_there_is_no_zero(make):
     grade = make("no list")
     assert grade.score is None
     assert grade.aspects == ()

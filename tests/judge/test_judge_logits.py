@@ -66,7 +66,7 @@ def test_a_grade_is_the_expectation_of_the_digit(folder):
     for grading, grade in zip(ASKED, found, strict=True):
         expected = [expectation(reference.log_shares(judge, grading, aspect)) for aspect in grading.aspects]
         assert grade.aspects == pytest.approx(expected, abs=1e-5)
-    assert len({round(grade.score, 4) for grade in found}) == len(found)  # the answer matters (D2)
+    assert len({round(grade.score, 4) for grade in found}) == len(found)  # the answer matters
 
 
 def test_contrast_takes_off_what_any_answer_would_get(folder):
@@ -99,7 +99,7 @@ def test_what_prompts_share_is_read_once_and_forecast_so(folder):
     assert judge._model.effort.computed_tokens == foreseen
 
 
-def test_d10_a_prompt_longer_than_the_window_is_invalid_and_never_cut(folder):
+def test_a_prompt_longer_than_the_window_is_invalid_and_never_cut(folder):
     judge = load_judge(f"lm:{folder}", ModelOptions(window=200))
     long = Grading("Which tea?", "tea " * 300, ASPECTS)
     assert "exceeds the window of 200" in judge.refuses(long)

@@ -190,7 +190,7 @@ INVALID = {
 
 
 @pytest.mark.parametrize(("reply", "reason"), INVALID.values(), ids=INVALID.keys())
-def test_d5_an_unreadable_reply_is_invalid_and_not_asked_again(reply, reason):
+def test_an_unreadable_reply_is_invalid_and_not_asked_again(reply, reason):
     with FakeServer(lambda body: reply) as server:
         [(_, outcome)] = judge(server).compare(pair_views(1))
     assert (outcome.status, outcome.verdict, outcome.score) == ("invalid", None, None)
@@ -201,7 +201,7 @@ def test_d5_an_unreadable_reply_is_invalid_and_not_asked_again(reply, reason):
     assert len(server.requests) == 1
 
 
-def test_d1_the_posts_really_arrive():
+def test_the_posts_really_arrive():
     view = PairView("Which tea?", "Sencha.", "Assam.", POSTS, ("a green tea",), "ann")
     with FakeServer() as server:
         comparer = judge(server)
@@ -212,7 +212,7 @@ def test_d1_the_posts_really_arrive():
         assert part in request.text
 
 
-def test_d6_the_order_of_the_view_is_the_order_that_is_asked():
+def test_the_order_of_the_view_is_the_order_that_is_asked():
     view = PairView("Which tea?", "Sencha.", "Assam.")
     with FakeServer() as server:
         list(judge(server, concurrency=1).compare([view, view.swap()]))
@@ -221,7 +221,7 @@ def test_d6_the_order_of_the_view_is_the_order_that_is_asked():
     assert other.index("Assam.") < other.index("Sencha.")
 
 
-def test_d5_verdicts_keep_their_place_when_replies_overtake_each_other():
+def test_verdicts_keep_their_place_when_replies_overtake_each_other():
     def plan(seen):
         return Fault("slow", seconds=0.001 * (number_of(seen.body) * 7 % 13))
 
@@ -247,7 +247,7 @@ def test_ratings_are_scores_and_depend_on_the_answer():
 @pytest.mark.parametrize(
     ("reply", "status"), [("Rating: 11", "invalid"), ("[2,2,2]", "invalid"), ("7 or 8", "invalid"), ("Rating: 7", "ok")]
 )
-def test_d3_a_rating_is_one_number_on_the_scale(reply, status):
+def test_a_rating_is_one_number_on_the_scale(reply, status):
     with FakeServer(lambda body: reply) as server:
         [(_, outcome)] = judge(server, "rate").rate([AnswerView("Q", "A")])
     assert outcome.status == status

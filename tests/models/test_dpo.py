@@ -85,7 +85,7 @@ def test_models_may_have_different_formats_and_windows(tmp_path, tiny_policy):
     assert len(scores(model, VIEWS[:1])) == 1
 
 
-def test_d10_a_prompt_beyond_the_window_is_invalid(model):
+def test_a_prompt_beyond_the_window_is_invalid(model):
     long = AnswerView("Tea?", "a cup of chamomile " * 400)
     ((_, outcome),) = model.rate([long])
     assert outcome.status == "invalid"

@@ -99,7 +99,7 @@ def test_where_every_token_id_occurs_the_batch_is_scored_one_by_one(model):
     assert scores(other, views) == pytest.approx([scores(other, [view])[0] for view in views], abs=1e-4)
 
 
-def test_d1_posts_reach_the_tokens_and_the_score(model):
+def test_posts_reach_the_tokens_and_the_score(model):
     bare, personal = replace(VIEWS[2], posts=()), VIEWS[2]
     text = model._checkpoint.tokenizer.decode(list(model._encode(model.render(personal))[0].ids))
     assert POST.text in text
@@ -108,14 +108,14 @@ def test_d1_posts_reach_the_tokens_and_the_score(model):
     assert model.card.reads == {Channel.POSTS, Channel.PLAN}
 
 
-def test_d9_one_bos_although_the_tokenizer_would_add_another(model):
+def test_one_bos_although_the_tokenizer_would_add_another(model):
     tokenizer = model._checkpoint.tokenizer
     assert tokenizer("x")["input_ids"][0] == tokenizer.bos_token_id  # adds one when asked for special tokens
     ids = list(model._encode(model.render(VIEWS[2]))[0].ids)
     assert ids.count(tokenizer.bos_token_id) == 1
 
 
-def test_d10_a_prompt_beyond_the_window_is_invalid_and_never_cut(model):
+def test_a_prompt_beyond_the_window_is_invalid_and_never_cut(model):
     long = AnswerView("Tea?", "a cup of chamomile " * 400)
     size = model.length(model.render(long))
     outcomes = dict(model.rate([long, VIEWS[0]]))
@@ -126,7 +126,7 @@ def test_d10_a_prompt_beyond_the_window_is_invalid_and_never_cut(model):
     assert outcomes[1].status == "ok"
 
 
-def test_d10_window_is_exact(model, tiny_reward_model):
+def test_window_is_exact(model, tiny_reward_model):
     size = model.length(model.render(VIEWS[1]))
     for window, status in [(size, "ok"), (size - 1, "invalid")]:
         tight = hf.load(str(tiny_reward_model), ModelOptions(window=window))

@@ -49,7 +49,7 @@ def test_a_model_without_a_revision_is_not_reused():
     assert card.reads == frozenset()
 
 
-def test_d1_all_of_the_view_arrives_with_its_ids():
+def test_all_of_the_view_arrives_with_its_ids():
     with FakeServer(score=number_score) as server:
         rater = open_rater(server)
         [(_, outcome)] = rater.rate(answer_views(1))
@@ -102,7 +102,7 @@ def test_a_fault_that_passes_changes_nothing(kind):
 
 
 @pytest.mark.parametrize("kind", ["status", "half_json", "half_sent", "wrong_schema", "reset", "hang", "empty_choices"])
-def test_d4_a_fault_that_stays_is_a_failure_and_touches_no_other_batch(kind):
+def test_a_fault_that_stays_is_a_failure_and_touches_no_other_batch(kind):
     with FakeServer(score=number_score, plan=where('"answer 2"', Fault(kind, 500))) as server:
         timeout_s = 0.6 if kind == "hang" else 10
         outcomes = dict(open_rater(server, batch=2, timeout_s=timeout_s, retries=1).rate(answer_views(6)))

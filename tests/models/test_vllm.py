@@ -69,7 +69,7 @@ def test_what_is_sent():
     ]
     assert all(post.text in turn.content for post in POSTS)
     assert (seen.body["use_activation"], seen.body["task"], seen.body["model"]) == (False, "classify", "tiny/rm")
-    assert (seen.body["add_special_tokens"], seen.body["add_generation_prompt"]) == (False, False)  # D9
+    assert (seen.body["add_special_tokens"], seen.body["add_generation_prompt"]) == (False, False)
 
 
 def test_the_key_is_sent_and_stays_out_of_the_card(monkeypatch):
@@ -151,7 +151,7 @@ def test_the_probe_can_be_scored_by_any_rater():
         probe_score("chat:judge@http://127.0.0.1:9/v1")
 
 
-def test_d9_tokens_that_are_added_twice_are_refused():
+def test_tokens_that_are_added_twice_are_refused():
     with (
         FakeVllm(extra_tokens=1) as server,
         pytest.raises(ModelError, match="scores 25 tokens where its chat template writes 24"),
@@ -194,7 +194,7 @@ def test_scores_of_every_token_are_refused():
 
 
 @pytest.mark.parametrize("kind", ["status", "half_json", "wrong_schema", "reset"])
-def test_d4_a_fault_that_stays_is_a_failure(kind):
+def test_a_fault_that_stays_is_a_failure(kind):
     with FakeVllm(plan=where('"xxx"', Fault(kind, 500))) as server:
         outcomes = dict(connect(server).rate(views(6)))
     assert (outcomes[2].status, outcomes[2].score) == ("failed", None)
@@ -210,7 +210,7 @@ def test_a_score_that_is_no_number_is_invalid():
     assert [outcomes[index].status for index in range(2)] == ["invalid", "ok"]
 
 
-def test_d10_lengths_are_counted_by_the_server_where_they_matter():
+def test_lengths_are_counted_by_the_server_where_they_matter():
     with FakeVllm(window=60) as server:
         rater = connect(server)
         short, long = (rater.render(AnswerView("Which?", "word " * count)) for count in (2, 100))

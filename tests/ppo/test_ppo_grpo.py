@@ -67,7 +67,7 @@ def test_grpo_killed_while_it_saves_goes_on_from_what_is_whole(tmp_path: Path, m
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_d4_grpo_with_a_reward_model_that_never_answers_ends(tmp_path: Path):
+def test_grpo_with_a_reward_model_that_never_answers_ends(tmp_path: Path):
     options = OPTIONS.model_copy(update={"steps": 7, "epochs": 1})
     settings = PPOSettings(policy=tiny_policy(tmp_path / "policy", initializer_range=0.15), items=8, options=options)
     with pytest.raises(ModelError, match="no usable reward in 5 steps"):
@@ -76,7 +76,7 @@ def test_d4_grpo_with_a_reward_model_that_never_answers_ends(tmp_path: Path):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_d4_grpo_leaves_out_what_has_no_reward(tmp_path: Path):
+def test_grpo_leaves_out_what_has_no_reward(tmp_path: Path):
     """An answer without a reward reaches TRL as None, which it keeps out of the group's mean; it is counted here."""
     from ppo_world import PlantedRater
     from prbench.studies.ppo.grpo import _Paid

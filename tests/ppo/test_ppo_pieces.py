@@ -100,7 +100,7 @@ def test_rewards_are_centred_within_their_question():
     assert loop.Spread().seeing(deviations, freedom).value == pytest.approx(math.sqrt(26))
 
 
-def test_d4_a_missing_reward_is_no_number():
+def test_a_missing_reward_is_no_number():
     """Without its reward an answer is out; it neither counts as 0 nor moves the mean of the others."""
     deviations, valid, freedom = loop.centred_rewards([None, 1.0, 3.0, None, None, 7.0], 3)
     assert deviations.tolist() == [0.0, -1.0, 1.0, 0.0, 0.0, 0.0]

@@ -96,7 +96,7 @@ def graded_items(study: Path, folder: str) -> dict[str, float]:
     return {item: fmean(grades[place] for place in grades if place[0] == item and place[1] in keys) for item in items}
 
 
-def test_d13_two_revisions_of_a_reward_model_are_not_one(settings: PPOSettings, study: Path, tmp_path: Path):
+def test_two_revisions_of_a_reward_model_are_not_one(settings: PPOSettings, study: Path, tmp_path: Path):
     """Retrained under the same name, a reward model is another one: its policies are not averaged with the old ones."""
     out = copy_of(study, tmp_path / "ppo")
     (file,) = (out / "trainings").glob("shorter-*-s0/training.json")
@@ -187,7 +187,7 @@ def test_one_folder_one_study(settings: PPOSettings, study: Path):
         ppo_study(longer, REWARDS, study, suite=tiny_suite(), say=lambda line: None)
 
 
-def test_d4_a_reward_model_that_never_answers_trains_nothing(settings: PPOSettings, tmp_path: Path):
+def test_a_reward_model_that_never_answers_trains_nothing(settings: PPOSettings, tmp_path: Path):
     many = settings.model_copy(update={"options": OPTIONS.model_copy(update={"steps": 9})})
     rewards = [parse_model("py:ppo_world:broken")]
     with pytest.raises(ModelError, match="no usable reward"):

@@ -99,7 +99,7 @@ def test_a_high_price_keeps_the_policy_near_the_base_model(speaker: Speaker, tmp
     assert far[3.0] < far[0.0] / 3
 
 
-def test_d4_ppo_drops_what_has_no_reward(speaker: Speaker, tmp_path: Path):
+def test_ppo_drops_what_has_no_reward(speaker: Speaker, tmp_path: Path):
     """A reward that is an error or invalid is dropped and counted; it pays nothing, neither 0 nor ½."""
     options = OPTIONS.model_copy(update={"steps": 2})
     made = training(speaker, PlantedRater(failing=["failed", "", "invalid", ""]), tmp_path / "some", options)
@@ -112,7 +112,7 @@ def test_d4_ppo_drops_what_has_no_reward(speaker: Speaker, tmp_path: Path):
     )
 
 
-def test_d4_without_any_reward_nothing_is_learned_and_the_training_ends(speaker: Speaker, tmp_path: Path):
+def test_without_any_reward_nothing_is_learned_and_the_training_ends(speaker: Speaker, tmp_path: Path):
     made = training(speaker, PlantedRater(failing=["failed"]), tmp_path / "none")
     before = {name: value.clone() for name, value in made.policy.state_dict().items()}
     step = made.step()
@@ -152,7 +152,7 @@ def test_a_resumed_training_ends_as_an_uninterrupted_one(speaker: Speaker, tmp_p
         {"options": {"seed": 1}},
     ],
 )
-def test_d13_another_checkpoint_is_refused(tmp_path: Path, changed: dict[str, dict[str, Any]]):
+def test_another_checkpoint_is_refused(tmp_path: Path, changed: dict[str, dict[str, Any]]):
     key = {
         "reward": {"address": "planted:gold", "revision": "1", "context": "profile"},
         "policy": {"address": "lm:tiny", "revision": "a"},
@@ -165,14 +165,14 @@ def test_d13_another_checkpoint_is_refused(tmp_path: Path, changed: dict[str, di
         claim(tmp_path / "run", other)
 
 
-def test_d13_the_next_reward_model_does_not_resume_the_last_ones_policy(speaker: Speaker, tmp_path: Path):
+def test_the_next_reward_model_does_not_resume_the_last_ones_policy(speaker: Speaker, tmp_path: Path):
     options = OPTIONS.model_copy(update={"steps": 1})
     training(speaker, PlantedRater("gold"), tmp_path, options).run()
     with pytest.raises(RunError, match="'planted:gold', not 'planted:noise'"):
         training(speaker, PlantedRater("noise"), tmp_path, options)
 
 
-def test_d13_the_policy_learns_from_training_questions_only(speaker: Speaker, tmp_path: Path):
+def test_the_policy_learns_from_training_questions_only(speaker: Speaker, tmp_path: Path):
     from prbench.studies.ppo.held_out import divide
     from prbench.studies.ppo.settings import PPOSettings
 
@@ -185,7 +185,7 @@ def test_d13_the_policy_learns_from_training_questions_only(speaker: Speaker, tm
         divide(tiny_suite(), settings.model_copy(update={"test_split": "train"}))
 
 
-def test_d14_the_reward_model_sees_what_the_benchmark_shows_it():
+def test_the_reward_model_sees_what_the_benchmark_shows_it():
     from prbench.contexts import ContextBuilder
     from prbench.studies.ppo.rewards import Asked
 
@@ -197,7 +197,7 @@ def test_d14_the_reward_model_sees_what_the_benchmark_shows_it():
     assert tuple(rater.seen) == shown.view.answers()
 
 
-def test_d14_every_seed_of_a_training_shows_the_stranger_of_the_benchmark(speaker: Speaker, tmp_path: Path):
+def test_every_seed_of_a_training_shows_the_stranger_of_the_benchmark(speaker: Speaker, tmp_path: Path):
     from prbench.studies.best_of_n.contenders import Contender
     from prbench.studies.best_of_n.settings import Ranked
     from prbench.studies.ppo.held_out import divide
@@ -258,7 +258,7 @@ def test_what_a_policy_draws_does_not_depend_on_how_long_its_earlier_answers_wer
     assert after_short[16:] != after_short[:2]
 
 
-def test_d2_a_reward_that_does_not_see_the_answer_is_refused():
+def test_a_reward_that_does_not_see_the_answer_is_refused():
     class Blind(PlantedRater):
         def render(self, view: Any) -> Prompt:
             return Prompt((Message("user", view.question),))

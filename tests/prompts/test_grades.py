@@ -14,13 +14,13 @@ ASPECTS = (
 )
 
 
-def test_d3_a_list_of_twos_is_the_best_grade_and_a_one_costs_a_third():
+def test_a_list_of_twos_is_the_best_grade_and_a_one_costs_a_third():
     assert parse_grades("[2,2,2]", 3) == (2, 2, 2)
     assert parse_grades("[2,1,2]", 3) == (2, 1, 2)
 
 
 @given(st.lists(st.sampled_from([0, 1, 2]), min_size=1, max_size=12))
-def test_d3_every_list_of_grades_is_read_as_it_stands(grades):
+def test_every_list_of_grades_is_read_as_it_stands(grades):
     assert parse_grades(f"Reason.\nGrades: {grades}", len(grades)) == tuple(grades)
     assert parse_grades("\n".join(f"{place}: {grade}" for place, grade in enumerate(grades, 1)), len(grades)) == tuple(
         grades
@@ -74,7 +74,7 @@ def test_spellings_of_the_same_grades(text):
         ("<think>[2, 1]", "reasoning does not end"),
     ],
 )
-def test_d11_anything_else_is_unreadable_and_never_a_number(text, reason):
+def test_anything_else_is_unreadable_and_never_a_number(text, reason):
     found = parse_grades(text, 2)
     assert isinstance(found, Unreadable)
     assert reason in found.reason
@@ -86,7 +86,7 @@ def test_whatever_is_read_has_one_grade_for_each_aspect(text, count):
     assert isinstance(found, Unreadable) or (len(found) == count and set(found) <= {0, 1, 2})
 
 
-def test_d11_titles_stand_one_per_line_with_reason_and_evidence():
+def test_titles_stand_one_per_line_with_reason_and_evidence():
     text = ask_grades("How do I heat?", "With wood.", ASPECTS).messages[0].content
     lines = [line.strip() for line in text.splitlines()]
     for number, aspect in enumerate(ASPECTS, start=1):

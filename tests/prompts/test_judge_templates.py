@@ -18,7 +18,7 @@ def test_both_read_posts_and_plan():
 
 
 @pytest.mark.parametrize("text", [COMPARE.render(PAIR), RATE.render(ANSWER)])
-def test_d1_everything_of_the_view_is_shown_in_full(text):
+def test_everything_of_the_view_is_shown_in_full(text):
     for part in ("Which tea?", "Sencha.", "I drink only green tea.", "Short lists, please.", "- names a green tea"):
         assert part in text
 
@@ -44,7 +44,7 @@ def test_only_the_channel_that_is_there_is_shown():
     assert "POST" not in COMPARE.render(PairView("Q", "1", "2", plan=("short",)))
 
 
-def test_d2_the_rating_prompt_depends_on_the_answer():
+def test_the_rating_prompt_depends_on_the_answer():
     assert RATE.render(ANSWER) != RATE.render(PAIR.answers()[1])
     with pytest.raises(TemplateError, match="no slot"):
         Template("{{ question }} Rating: N", "rate")

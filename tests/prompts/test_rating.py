@@ -71,7 +71,7 @@ def test_refuses_what_is_not(reply, reason):
 
 
 @pytest.mark.parametrize("reply", ["[2,2,2]", "Rating: [2,1,2]", "Rating: 2, 2, 2", "[2, 2, 2]/10"])
-def test_d3_a_list_is_not_a_rating(reply):
+def test_a_list_is_not_a_rating(reply):
     assert isinstance(parse_rating(reply), Unreadable)
 
 

@@ -1,4 +1,4 @@
-"""The table of nasty replies (defect D5): what is read as a verdict, and what is refused."""
+"""The table of nasty replies: what is read as a verdict, and what is refused."""
 
 import sys
 
@@ -144,12 +144,12 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("reply", "verdict"), READ)
-def test_d5_reads_what_is_plain(reply, verdict):
+def test_reads_what_is_plain(reply, verdict):
     assert parse_verdict(reply) == verdict
 
 
 @pytest.mark.parametrize(("reply", "reason"), REFUSED)
-def test_d5_refuses_what_is_not(reply, reason):
+def test_refuses_what_is_not(reply, reason):
     verdict = parse_verdict(reply)
     assert isinstance(verdict, Unreadable), verdict
     assert reason in verdict.reason
@@ -175,13 +175,13 @@ PIECES = [
 
 
 @given(st.one_of(st.text(), st.lists(st.sampled_from(PIECES)).map("".join)))
-def test_d5_always_a_verdict_or_a_reason(reply):
+def test_always_a_verdict_or_a_reason(reply):
     verdict = parse_verdict(reply)
     assert verdict in ("first", "second", "tie") or (isinstance(verdict, Unreadable) and verdict.reason)
 
 
 @given(st.lists(st.sampled_from(PIECES)).map("".join))
-def test_d5_swapping_the_letters_swaps_the_verdict(reply):
+def test_swapping_the_letters_swaps_the_verdict(reply):
     """The parser favours neither letter."""
     swapped = reply.replace("A", "\0").replace("B", "A").replace("\0", "B")
     expected = {"first": "second", "second": "first", "tie": "tie"}
@@ -195,7 +195,7 @@ def test_d5_swapping_the_letters_swaps_the_verdict(reply):
 @pytest.mark.parametrize(
     "garbage", ["A", " ", "Result", "Result: ", "<think>", "[", "(A)", "\n", "Result: A\n", "*", "final "]
 )
-def test_d5_effort_is_linear_in_the_length_of_garbage(garbage):
+def test_effort_is_linear_in_the_length_of_garbage(garbage):
     """Counts interpreter lines instead of seconds: ten times the text may take ten times the lines, not a hundred."""
 
     def lines_executed(text):
@@ -219,5 +219,5 @@ def test_d5_effort_is_linear_in_the_length_of_garbage(garbage):
     parse_verdict(garbage * (100_000 // len(garbage)) + "!")
 
 
-def test_d5_reasons_stay_short():
+def test_reasons_stay_short():
     assert len(parse_verdict("Result: " + "x" * 100_000).reason) < 120

@@ -22,7 +22,7 @@ class Letters:
 
 
 @given(texts, st.text(max_size=30))
-def test_d7_ids_stay_with_their_texts(found, question):
+def test_ids_stay_with_their_texts(found, question):
     posts = [Post(id=f"p{i}", text=text) for i, text in enumerate(found)]
     for ranker in (BM25(), Dense(Letters())):
         ranked = ranker.rank(question, posts)

@@ -76,13 +76,13 @@ def test_a_two_order_comparer_that_ignores_the_user_scores_exactly_half(lean):
     assert contexts_of(found)["none"].accuracy.value == 0.5
 
 
-def test_d1_the_posts_reach_the_model():
+def test_the_posts_reach_the_model():
     spy = Spy()
     evaluate(spy, mirrored(), contexts=["profile"])
     assert all("I was glad of the" in prompt.messages[0].content for prompt in spy.prompts)
 
 
-def test_d6_both_orders_are_asked_and_position_bias_is_measured():
+def test_both_orders_are_asked_and_position_bias_is_measured():
     spy = SpyComparer(lean=0.0)
     found = evaluate(spy, mirrored(couples=1, questions=1), contexts=["profile"])
     assert {(view.first, view.second) for view in spy.views} == {

@@ -89,7 +89,7 @@ def test_garbage_text_is_invalid_and_touches_nothing_else(clean, garbage):
         assert context.accuracy.value == clean[name].accuracy.value
 
 
-def test_d1_and_d6_what_arrives_at_the_server_has_the_posts_in_both_orders():
+def test_what_arrives_at_the_server_has_the_posts_in_both_orders():
     with FakeServer(answer=judge) as server:
         asked(server)
         texts = [seen.text for seen in server.requests]

@@ -37,7 +37,7 @@ def expected(answer):
     return known_score("Tea?", answer)
 
 
-def test_d12_concurrent_requests_are_scored_in_one_batch(start):
+def test_concurrent_requests_are_scored_in_one_batch(start):
     model = Recorder()
     with start(model, context="none", max_batch=16, max_wait_ms=2000) as client:
 
@@ -51,7 +51,7 @@ def test_d12_concurrent_requests_are_scored_in_one_batch(start):
     assert [len(batch) for batch in model.batches] == [16]
 
 
-def test_d12_the_server_answers_while_the_model_works(start):
+def test_the_server_answers_while_the_model_works(start):
     model = Recorder()
     model.gate.clear()
     with start(model, context="none", max_wait_ms=0) as client, ThreadPoolExecutor(1) as pool:

@@ -88,7 +88,7 @@ def test_scores_come_in_the_order_of_the_items(url):
 
 
 @pytest.mark.parametrize(("answer", "kind"), [("nan", "invalid"), ("raise", "failed"), ("unanswered", "failed")])
-def test_d4_the_client_raises_or_drops_and_counts(url, answer, kind):
+def test_the_client_raises_or_drops_and_counts(url, answer, kind):
     with RewardClient(url) as client, pytest.raises(RewardError, match=rf"no score for item 1: .*\({kind}\)"):
         client.score([item("good"), item(answer)])
     with RewardClient(url, on_error="drop") as client:
@@ -175,7 +175,7 @@ def test_an_overloaded_server_is_asked_again_for_a_while(scripted):
         b"",
     ],
 )
-def test_d4_whatever_a_server_says_nothing_but_a_finite_number_is_a_score(scripted, body):
+def test_whatever_a_server_says_nothing_but_a_finite_number_is_a_score(scripted, body):
     scripted.replies = [(200, {}, body)]
     with client_of(scripted) as client, pytest.raises(RewardError):
         client.score([item("x")])
@@ -190,14 +190,14 @@ def test_d4_whatever_a_server_says_nothing_but_a_finite_number_is_a_score(script
         {"items": [{"score": 0.5, "error": None}]},
     ],
 )
-def test_d4_an_http_error_is_an_error_even_with_a_number_in_it(scripted, status, body):
+def test_an_http_error_is_an_error_even_with_a_number_in_it(scripted, status, body):
     scripted.replies = [(status, {}, body)]
     with client_of(scripted, on_error="drop") as client, pytest.raises(RewardError, match=f"HTTP {status}"):
         client.score([item("x")])
 
 
 @pytest.mark.parametrize("status", [200, 207, 422, 500])
-def test_d4_an_entry_with_an_error_is_dropped_even_with_a_number_in_it(scripted, status):
+def test_an_entry_with_an_error_is_dropped_even_with_a_number_in_it(scripted, status):
     entry = {"score": 0.5, "error": {"kind": "failed", "message": "boom"}}
     scripted.replies = [(status, {}, {"items": [entry]})]
     with client_of(scripted, on_error="drop") as client:
@@ -267,7 +267,7 @@ def test_trl_calls_it_with_conversations(raising):
     assert raising(**with_question) == [expected("one", "Rain?"), expected("two", "Rain?")]
 
 
-def test_d4_trl_gets_none_for_a_dropped_sample_and_the_count(raising, dropping):
+def test_trl_gets_none_for_a_dropped_sample_and_the_count(raising, dropping):
     logged = {}
     call = trl_call(["Tea?"] * 3, ["one", "nan", "raise"], posts=[POSTS] * 3, log_metric=logged.__setitem__)
     assert dropping(**call) == [expected("one"), None, None]
@@ -276,7 +276,7 @@ def test_d4_trl_gets_none_for_a_dropped_sample_and_the_count(raising, dropping):
         raising(**call)
 
 
-def test_d4_a_trl_that_pays_0_for_a_dropped_sample_is_refused(url, monkeypatch):
+def test_a_trl_that_pays_0_for_a_dropped_sample_is_refused(url, monkeypatch):
     def installed(version):
         monkeypatch.setattr(trl_module.metadata, "version", lambda name: version)
 
@@ -412,7 +412,7 @@ def test_verl_calls_it_for_a_batch(reward_url):
         verl_reward.compute_score_batch(**{**call, "solution_strs": ["one", "raise"]})
 
 
-def test_d14_verl_posts_with_an_id_are_shown_as_the_benchmark_shows_them(start, closed):
+def test_verl_posts_with_an_id_are_shown_as_the_benchmark_shows_them(start, closed):
     import numpy
 
     model = Recorder()
@@ -434,7 +434,7 @@ def test_d14_verl_posts_with_an_id_are_shown_as_the_benchmark_shows_them(start, 
         ("plan", [{"aspect": "Names one kind"}], r"extra_info\['plan'\]\[0\] is .*; it should be a text"),
     ],
 )
-def test_d14_verl_posts_that_are_no_texts_are_refused(reward_url, name, given, says):
+def test_verl_posts_that_are_no_texts_are_refused(reward_url, name, given, says):
     with pytest.raises(RewardError, match=says):
         verl_reward.compute_score("mirror", "one", "", {"question": "Tea?", "posts": POSTS, name: given})
 

@@ -1,4 +1,4 @@
-"""D14: the server shows a model what the benchmark shows it, so a reward is a score that the benchmark has measured."""
+"""The server shows a model what the benchmark shows it, so a reward is a score that the benchmark has measured."""
 
 import pytest
 
@@ -50,7 +50,7 @@ def recorded(found, context):
 
 
 @pytest.mark.parametrize("context", ["none", "profile", "opposite"])
-def test_d14_a_served_score_is_the_recorded_one(start, suite, tiny_reward_model, context):
+def test_a_served_score_is_the_recorded_one(start, suite, tiny_reward_model, context):
     options = ModelOptions(window=400)
     model = load_model(f"hf:{tiny_reward_model}", options)
     found = evaluate(model, suite, contexts=[context], split=None, resamples=100)
@@ -64,7 +64,7 @@ def test_d14_a_served_score_is_the_recorded_one(start, suite, tiny_reward_model,
 
 
 @pytest.mark.parametrize("window", [24, 30, 36])
-def test_d14_also_where_not_all_posts_fit(start, suite, window):
+def test_also_where_not_all_posts_fit(start, suite, window):
     there, here = Fresh(window), Fresh(window)
     found = evaluate(there, suite, contexts=["profile"], split=None, resamples=100)
     assert any(record.dropped for record in found.records)
@@ -74,7 +74,7 @@ def test_d14_also_where_not_all_posts_fit(start, suite, window):
     assert set(here.prompts) == set(there.prompts)
 
 
-def test_d14_prompts_and_scores_are_the_same_under_every_context(start, suite):
+def test_prompts_and_scores_are_the_same_under_every_context(start, suite):
     for context in CONTEXTS:
         there, here = Fresh(), Fresh()
         found = evaluate(there, suite, contexts=[context], split=None, resamples=100)
@@ -84,7 +84,7 @@ def test_d14_prompts_and_scores_are_the_same_under_every_context(start, suite):
 
 
 @pytest.mark.parametrize("plan", ["plan", "profile+plan"])
-def test_d14_a_plan_comes_with_the_item(start, suite, plan, ask):
+def test_a_plan_comes_with_the_item(start, suite, plan, ask):
     model = Spy()
     pair = suite[0]
     item = {"question": pair.question, "answer": pair.chosen, "user": pair.user}
@@ -163,7 +163,7 @@ def test_an_answer_that_does_not_fit_is_an_error_of_its_own(start, suite, ask):
     assert "score" in entries[1]
 
 
-def test_d14_a_served_model_is_evaluated_as_the_model_itself(start):
+def test_a_served_model_is_evaluated_as_the_model_itself(start):
     """`prbench run --model http:URL` against our own server: accuracy is identical, context by context."""
     suite = Suite.of(mirrored(couples=4, questions=5), name="small")
     contexts = ["none", "profile", "other", "opposite", "oracle"]
@@ -215,7 +215,7 @@ def test_the_revision_changes_with_whatever_could_change_a_score(start, suite, m
 
 
 @pytest.mark.parametrize("answer", ["nan", "unreadable", "unanswered", "raise"])
-def test_d4_over_the_wire_a_failure_keeps_its_kind_whoever_is_beside_it(faulty, answer):
+def test_over_the_wire_a_failure_keeps_its_kind_whoever_is_beside_it(faulty, answer):
     model = load_model(f"http:{faulty.base_url}", ModelOptions(retries=0))
     views = [AnswerView("Tea?", text, (Post(id="1", text="I like tea."),)) for text in ("good", answer)]
     kind = "failed" if answer in ("unanswered", "raise") else "invalid"

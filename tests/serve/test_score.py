@@ -50,7 +50,7 @@ def test_scores_come_in_the_order_of_the_items(start, ask):
         ("raise", "failed", 500),
     ],
 )
-def test_d4_an_error_is_never_a_number(faulty, answer, kind, status):
+def test_an_error_is_never_a_number(faulty, answer, kind, status):
     alone = faulty.post("/score", json={"items": [item(answer)]})
     among = faulty.post("/score", json={"items": [item("good"), item(answer), item("fine")]})
     label = json.dumps({"question": "Tea?", "posts": ["I like tea."]})

@@ -1,4 +1,4 @@
-"""D2: a model that cannot see what it pays for is refused before the first request."""
+"""A model that cannot see what it pays for is refused before the first request."""
 
 import pytest
 
@@ -30,7 +30,7 @@ class Blind(Recorder):
 
 
 @pytest.mark.parametrize("slot", ["answer", "question", "posts"])
-def test_d2_a_model_that_is_not_shown_the_slot_is_refused(slot):
+def test_a_model_that_is_not_shown_the_slot_is_refused(slot):
     with pytest.raises(TemplateError, match=f"'recorder' gives the model does not depend on the {slot}"):
         check_servable(Blind(slot), PROFILE)
     check_servable(Blind("plan"), PROFILE)  # which this context does not show
@@ -38,7 +38,7 @@ def test_d2_a_model_that_is_not_shown_the_slot_is_refused(slot):
         check_servable(Blind(slot), NONE)
 
 
-def test_d2_the_server_does_not_start(start):
+def test_the_server_does_not_start(start):
     with pytest.raises(TemplateError, match="does not depend on the answer"), start(Blind("answer")):
         pass
 
@@ -46,7 +46,7 @@ def test_d2_the_server_does_not_start(start):
 @pytest.mark.parametrize(
     "dead", ["{% if false %}{{ answer }}{% endif %}", "{{ answer[:0] }}", "{{ answer | length > 0 }}"]
 )
-def test_d2_a_template_that_names_the_answer_but_does_not_show_it_is_refused(tmp_path, dead):
+def test_a_template_that_names_the_answer_but_does_not_show_it_is_refused(tmp_path, dead):
     """Such a template has the slot, and passes where only names are looked for."""
     template = tmp_path / "reward.jinja"
     template.write_text("{{ question }}{% for post in posts %}{{ post.text }}{% endfor %}" + dead)
@@ -57,14 +57,14 @@ def test_d2_a_template_that_names_the_answer_but_does_not_show_it_is_refused(tmp
     check_servable(load_model("chat:m@http://127.0.0.1:9/v1#rate", ModelOptions(template=template)), PROFILE)
 
 
-def test_d2_a_template_without_the_slot_is_refused(tmp_path):
+def test_a_template_without_the_slot_is_refused(tmp_path):
     template = tmp_path / "reward.jinja"
     template.write_text("{{ question }} {{ posts }}")
     with pytest.raises(TemplateError, match=r"no slot \{\{ answer \}\}"):
         load_model("chat:m@http://127.0.0.1:9/v1#rate", ModelOptions(template=template))
 
 
-def test_d2_a_tokenizer_that_drops_the_answer_is_refused(tmp_path):
+def test_a_tokenizer_that_drops_the_answer_is_refused(tmp_path):
     """The prompt holds the answer, the chat template of the tokenizer does not render it."""
     deaf = (
         "{% for message in messages %}{% if message['role'] == 'user' %}{{ message['content'] }}{% endif %}{% endfor %}"

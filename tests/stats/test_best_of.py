@@ -1,4 +1,4 @@
-"""Best-of-k against brute force over all subsets; D8 (first k, and k beyond N) pinned by name."""
+"""Best-of-k against brute force over all subsets; taking the first k, and k beyond N, pinned by name."""
 
 from fractions import Fraction
 from itertools import combinations
@@ -34,7 +34,7 @@ def test_expectation_equals_brute_force_over_all_subsets(pairs, data):
     assert expected_best_of(proxy, true, k) == pytest.approx(brute_force(proxy, true, k), abs=1e-12)
 
 
-def test_d8_the_order_of_sampling_does_not_matter():
+def test_the_order_of_sampling_does_not_matter():
     rng = np.random.default_rng(0)
     proxy, true = rng.normal(size=16), rng.normal(size=16)
     for k in (1, 2, 5, 16):
@@ -46,7 +46,7 @@ def test_d8_the_order_of_sampling_does_not_matter():
     assert expected_best_of(proxy, true, 2) != pytest.approx(first_two)
 
 
-def test_d8_beyond_n_there_is_no_number():
+def test_beyond_n_there_is_no_number():
     items = [Candidates(f"u{user}", "tea", range(16), range(16)) for user in range(3)]
     points = best_of_curve(items, [16, 32, 64, 128], np.random.default_rng(0))
     assert [point.true.value for point in points] == [15.0, None, None, None]

@@ -153,7 +153,7 @@ def test_intervals_of_true_scores_end_at_2():
     assert ends == [(0.0, 2.0)] * 6  # two couples bound nothing
 
 
-def test_d8_every_k_has_its_own_value_and_there_is_none_beyond_n(finished):
+def test_every_k_has_its_own_value_and_there_is_none_beyond_n(finished):
     _, found = finished
     assert found.ks == (1, 2, 3, 4, 5)
     curve = [point.true.value for point in found.models["noised-oracle:0"].points]
@@ -162,7 +162,7 @@ def test_d8_every_k_has_its_own_value_and_there_is_none_beyond_n(finished):
         settings(k=6)
 
 
-def test_d8_the_order_in_which_candidates_were_drawn_does_not_matter():
+def test_the_order_in_which_candidates_were_drawn_does_not_matter():
     proxy, true = [0.1, 0.9, 0.4, 0.4], [0.0, 2.0, 1.0, 0.5]
     for k in (1, 2, 3, 4):
         whole = {round(expected_best_of(np.roll(proxy, turn), np.roll(true, turn), k), 12) for turn in range(4)}

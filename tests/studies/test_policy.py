@@ -29,7 +29,7 @@ def test_without_posts_the_prompt_is_the_same_for_every_user():
     assert policy_prompt(one, posts=2) != policy_prompt(other, posts=2)
 
 
-def test_d7_posts_are_chosen_by_relevance_and_keep_their_ids():
+def test_posts_are_chosen_by_relevance_and_keep_their_ids():
     posts = (
         Post(id="a", text="my bicycle squeaks"),
         Post(id="b", text="the soup was too salty again"),

@@ -108,7 +108,7 @@ def test_the_command_checks_the_machinery_on_the_suites_own_answers(tmp_path):
     assert (tmp_path / "study" / "study.json").is_file()
 
 
-def test_d8_the_command_refuses_k_beyond_n(tmp_path):
+def test_the_command_refuses_k_beyond_n(tmp_path):
     words = ["study", "best-of-n", "--policy", "lm:x", "--n", "4", "--k", "8", "-o", str(tmp_path)]
     shown = CliRunner().invoke(app, words)
     assert shown.exit_code != 0

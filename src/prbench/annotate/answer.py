@@ -9,7 +9,7 @@ from pydantic import Field
 from prbench.types import Frozen
 
 DIMENSIONS = ("factuality", "relevance", "helpfulness")
-"""What the paper's human check rates in each answer, blind to who asked (FACTS.md, human check)."""
+"""What the paper's human check rates in each answer, blind to who asked."""
 SCALE = (1, 2, 3, 4, 5)
 MAX_REASON = 2_000
 

@@ -1,4 +1,4 @@
-"""Fitting a view into a model's window: whole posts go, the least relevant first; the answer is never cut (D10).
+"""Fitting a view into a model's window: whole posts go, the least relevant first; the answer is never cut.
 
 Lengths come from the model itself, of prompts as it will receive them. Measuring every prompt whole would cost as much
 as tokenising the run twice, so parts are measured once and added up; only near the window is the whole prompt measured.

@@ -70,7 +70,7 @@ class ContextBuilder:
         return fitted if isinstance(fitted, Unfit) else Shown(fitted.view, fitted.dropped)
 
     def show_answers(self, pair: Pair, context: Context, answers: Sequence[str]) -> ShownAnswers | Unfit:
-        """What a Rater sees of other answers to the pair's question, as it would see the pair's own (D14)."""
+        """What a Rater sees of other answers to the pair's question, as it would see the pair's own."""
         view = self._view(pair, context)
         fitted = view if isinstance(view, Unfit) else self._budget.fit_all(view, answers)
         if isinstance(fitted, Unfit):

@@ -59,7 +59,7 @@ class LogitJudge:
         )
 
     def refuses(self, grading: Grading) -> str | None:
-        """A rubric without aspects, a prompt longer than the window: nothing is ever cut (D10)."""
+        """A rubric without aspects, a prompt longer than the window: nothing is ever cut."""
         return self._unfit(self._requests(grading))
 
     def forecast(self, gradings: Sequence[Grading]) -> int:

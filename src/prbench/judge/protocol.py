@@ -1,7 +1,7 @@
 """What a rubric judge is asked and what it answers.
 
 A judge stands on the other side of the leak guard: it is shown the user's true rubric, which no reward model ever is,
-and says how far an answer meets each line of it. What it cannot say is a status with a reason, never a number (D11).
+and says how far an answer meets each line of it. What it cannot say is a status with a reason, never a number.
 """
 
 import math

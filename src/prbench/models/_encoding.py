@@ -1,6 +1,6 @@
-"""From a prompt to token ids, once: the chat template writes its own special tokens and none is added again (D9).
+"""From a prompt to token ids, once: the chat template writes its own special tokens and none is added again.
 
-Nothing is ever truncated here (D10): a prompt that is too long keeps its true length, and the caller refuses it. Three
+Nothing is ever truncated here: a prompt that is too long keeps its true length, and the caller refuses it. Three
 formats. `chat`: the tokenizer's chat template over a user and an assistant turn. `pair`: for encoders without a chat
 template, turn and answer as the model's own text pair. `plain`: otherwise, turn, blank line, answer.
 """

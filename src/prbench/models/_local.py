@@ -1,7 +1,7 @@
 """What raters with local weights have in common: one template, one way of tokenising, one loop over chunks.
 
 Prompts that begin alike are scored together, so that what they share is computed once where the model allows it. A
-prompt that is longer than the window is never cut; it is yielded as invalid, with both numbers (defect D10).
+prompt that is longer than the window is never cut; it is yielded as invalid, with both numbers.
 """
 
 from abc import abstractmethod

@@ -1,8 +1,8 @@
 """`http:vllm:MODEL@URL[#label=N]`: a sequence-classifier reward model on a vLLM server, read as raw logits.
 
 Each conversation goes to POST /pooling as messages, so that the server renders the model's own chat template, once and
-without further special tokens (defect D9). Logits are asked for without activation, and that they came so is checked on
-connect; nothing is ever squashed or unsquashed here. What does not fit is refused by the server, never cut (D10).
+without further special tokens. Logits are asked for without activation, and that they came so is checked on
+connect; nothing is ever squashed or unsquashed here. What does not fit is refused by the server, never cut.
 """
 
 from collections.abc import Iterator, Sequence

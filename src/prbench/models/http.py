@@ -2,7 +2,7 @@
 
 The first kind answers GET /health with who it is (`model`, `revision`, `reads`) and POST /score, `{"items": [...]}`,
 with `{"scores": [...]}`, one per item and in their order. An error is a failed outcome, a score that is no finite
-number an invalid one; neither is ever a number (defect D4). Where the reply also has `items`, their errors say why a
+number an invalid one; neither is ever a number. Where the reply also has `items`, their errors say why a
 score is missing; where it has the `revision`, that must still be the one that was opened.
 """
 

@@ -2,8 +2,8 @@ r"""Where in a model's reply its result stands; shared by the parsers of verdict
 
 A result is read from one place only: the last labelled line (`Result: …`), a JSON object at the end that has the label
 as a key, a last line that boxes it (`\boxed{A}`), or a reply that is nothing but the result. After a labelled line only
-a courtesy may follow, such as "Hope this helps!". Prose is never searched for letters or numbers, so nothing is guessed
-(defects D3, D5). Every step is linear in the length of the reply.
+a courtesy may follow, such as "Hope this helps!". Prose is never searched for letters or numbers, so nothing is
+guessed. Every step is linear in the length of the reply.
 """
 
 import json

@@ -2,7 +2,7 @@
 
 Read is a list with exactly one entry for each aspect, each exactly 0, 1 or 2: as the last line (`Grades: [2, 1, 2]`, or
 the list alone), or as the last lines `1: 2`, one per aspect in their order. Everything else is unreadable and never a
-number: another length, 0.5, 3, a list in the middle of prose, two lists that differ (defects D3, D11).
+number: another length, 0.5, 3, a list in the middle of prose, two lists that differ.
 """
 
 import re
@@ -25,7 +25,7 @@ _IDS = re.compile(r"[^\s,]+(?:,\s*[^\s,]+)*")
 
 
 def ask_grades(question: str, answer: str, aspects: Sequence[Aspect]) -> Prompt:
-    """Ask for all aspects at once, each on a line of its own with its reason and evidence (D11)."""
+    """Ask for all aspects at once, each on a line of its own with its reason and evidence."""
     example = "[" + ", ".join("021"[place % 3] for place in range(len(aspects))) + "]"
     shown = [_shown(aspect) for aspect in aspects]
     return ALL_ASPECTS.fill(question=question, answer=answer, aspects=shown, example=example)

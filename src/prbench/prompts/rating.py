@@ -2,7 +2,7 @@
 
 Read: a last line `Rating: 7`, `Rating: 7.5` or `Rating: 7/10`, with or without emphasis, brackets or a final full
 stop; or a reply that is nothing but such a value. Refused: numbers off the scale, another scale than the one asked for,
-ranges, lists (defect D3: `[2,2,2]` is not a rating), and any number in prose.
+ranges, lists (`[2,2,2]` is not a rating), and any number in prose.
 """
 
 import re

@@ -2,7 +2,7 @@
 
 A template is a Jinja file in a sandbox. Its only variables are the fields of a view, as plain values, so user text is
 never read as a template, nothing is called and the hidden standard cannot be named. A template that lacks a slot it
-needs is refused before any call (a template without the answer gives every answer the same reward, defect D2).
+needs is refused before any call (a template without the answer gives every answer the same reward).
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-r"""Reads the reply to `compare.jinja`: strict and anchored, so that no verdict is ever guessed (defect D5).
+r"""Reads the reply to `compare.jinja`: strict and anchored, so that no verdict is ever guessed.
 
 Read: a last line `Result: A`, `Result: B` or `Result: tie`, with or without emphasis, brackets, quotation marks, a
 final full stop or the word "Answer"; a JSON object with a key `result` at the end; a last line with `\boxed{A}`; or a

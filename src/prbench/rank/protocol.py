@@ -9,7 +9,7 @@ from prbench.types import Post
 class Ranker(Protocol):
     """Orders posts by how much they bear on a question.
 
-    It returns the posts themselves, not their texts: an id can never come to stand beside another post's text (D7).
+    It returns the posts themselves, not their texts: an id can never come to stand beside another post's text.
     """
 
     @property

@@ -387,7 +387,7 @@ class Batcher:
 
 
 def read(outcome: Outcome) -> Scored:
-    """A score, or why there is none; a failure is never a number (D4).
+    """A score, or why there is none; a failure is never a number.
 
     Example:
         >>> read(Outcome.scored(0.5)), read(Outcome.scored(float("inf")))

@@ -1,4 +1,4 @@
-"""Checks before the first request: a model that cannot see the answer would pay every answer the same (D2).
+"""Checks before the first request: a model that cannot see the answer would pay every answer the same.
 
 Two views that differ in one thing only are rendered; if the prompts are equal, that thing never reaches the model. For
 models that measure their prompts, a longer answer must also make a longer input: a tokenizer's chat template may drop

@@ -2,7 +2,7 @@
 
 OpenRLHF sends whole texts and one label for each sample. The label says for whom, as JSON; the prompt, which is already
 in the policy's own format, is taken off the text, and the policy's end tokens are taken off the answer: a reward model
-has a format of its own (D9, D14).
+has a format of its own.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""From an item to what the model is shown: by the benchmark's own builder, so that both score the same thing (D14).
+"""From an item to what the model is shown: by the benchmark's own builder, so that both score the same thing.
 
 Items of one request that ask the same question of the same user are shown together, as the two answers of a pair are:
 all with the same posts, those that fit beside the longest.

@@ -3,7 +3,7 @@
 With candidates sorted by the reward model's score (the proxy), the one of rank i is the best of a random k-subset with
 probability C(i − 1, k − 1) / C(N, k); ties share theirs. Nothing is resampled, the order in which candidates were drawn
 does not matter, and k above N gives no number: the item is left out and counted (the paper's scripts take the first k
-samples and repeat k = N beyond, D8).
+samples and repeat k = N beyond).
 """
 
 import math

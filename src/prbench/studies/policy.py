@@ -104,7 +104,7 @@ def policy_prompt(
 
 
 def policy_posts(asked: Question, posts: int, ranker: Ranker | None = None) -> tuple[Post, ...]:
-    """The posts that the policy is shown: the best for the question, in their original order, ids with texts (D7)."""
+    """The posts that the policy is shown: the best for the question, in their original order, ids with texts."""
     if posts <= 0:
         return ()
     best = set((ranker or _RANKER).rank(asked.question, asked.profile)[:posts])

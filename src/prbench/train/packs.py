@@ -2,7 +2,7 @@
 
 A user's posts stand before the question, so all questions of one user begin with the same tokens. The shared tokens
 pass through the model once, and every example continues from their keys and values: the loss is that of the examples
-taken one by one, at a fraction of the tokens (DESIGN §7). The gradient is too, if it may flow back through what is
+taken one by one, at a fraction of the tokens. The gradient is too, if it may flow back through what is
 shared; if it may not, a step takes a third less time and half the memory, and what is shared is read with the weights
 as they are.
 """

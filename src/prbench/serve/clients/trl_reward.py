@@ -92,7 +92,7 @@ def _client(url: str | RewardClient, on_error: Literal["raise", "drop"] | None, 
 
 
 def _require_leaves_out() -> None:
-    """Refuse a TRL that pays 0 where there is no score: 0 may be the best reward of a group (D4)."""
+    """Refuse a TRL that pays 0 where there is no score: 0 may be the best reward of a group."""
     try:
         installed = metadata.version("trl")
     except metadata.PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""Scores: what each reward model makes of every candidate, shown exactly as the benchmark shows answers (D14).
+"""Scores: what each reward model makes of every candidate, shown exactly as the benchmark shows answers.
 
 All candidates of an item go to the model together and a user's items stand side by side, so that a model which reuses
 a shared prefix reads profile and question once. What could not be scored is a status, never a number.

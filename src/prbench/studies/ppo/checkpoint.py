@@ -1,4 +1,4 @@
-"""Checkpoints that know whose they are: another reward model's, policy's or seed's is refused, not continued (D13)."""
+"""Checkpoints that know whose they are: another reward model's, policy's or seed's is refused, not continued."""
 
 import json
 from collections.abc import Mapping

@@ -92,7 +92,7 @@ def read_trained(out: Path, items: Sequence[Item], settings: PPOSettings) -> lis
 
 
 def refuse_mixed(out: Path, coming: Iterable[Contender] = ()) -> None:
-    """Refuse one name for two reward models: policies trained with two revisions have no mean in common (D13).
+    """Refuse one name for two reward models: policies trained with two revisions have no mean in common.
 
     Args:
         out: Folder of the study.

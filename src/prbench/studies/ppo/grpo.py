@@ -1,7 +1,7 @@
 """The second algorithm: GRPO by TRL, with the same questions, the same rewards and the same held-out answers.
 
 TRL leaves a completion without a reward out of its group's mean and out of the gradient, so an error pays nothing here
-either (D4). It is imported when it is asked for, and trains a copy: other users of the base model do not notice.
+either. It is imported when it is asked for, and trains a copy: other users of the base model do not notice.
 """
 
 import copy

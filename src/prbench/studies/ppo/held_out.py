@@ -1,4 +1,4 @@
-"""What a policy learns from and what it is judged on: two sets of people and questions that share no text (D13)."""
+"""What a policy learns from and what it is judged on: two sets of people and questions that share no text."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

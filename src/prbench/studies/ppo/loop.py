@@ -1,7 +1,7 @@
 """PPO with text-level rewards, in one file that reads from top to bottom.
 
     sample      two questions, four answers each, from the policy as it is
-    pay         one reward per answer, from any reward model, text in and number out; what has no reward is dropped (D4)
+    pay         one reward per answer, from any reward model, text in and number out; what has no reward is dropped
     shape       centred within each question, divided by the running spread, minus a price for leaving the base model
     estimate    advantages by GAE from a value head on the policy's own trunk, whitened
     learn       a few epochs of the clipped objective; they end early once the policy has moved far enough
@@ -301,7 +301,7 @@ class Training:
         speech: The policy's tokenizer.
         options: How to train.
         folder: Where history and checkpoints are kept.
-        key: Whom this training belongs to; a checkpoint with another key is refused (D13).
+        key: Whom this training belongs to; a checkpoint with another key is refused.
     """
 
     def __init__(

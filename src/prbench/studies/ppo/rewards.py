@@ -1,8 +1,8 @@
-"""The reward, text in and number out: any Rater, shown what the benchmark would show it (D14).
+"""The reward, text in and number out: any Rater, shown what the benchmark would show it.
 
 The reward model never meets the policy's tokens, so the two need not share a tokenizer. What it cannot score is no
-reward: the sample is dropped and counted by reason, and no number stands in for it (D4). A model whose prompt does not
-depend on the answer is refused before the first step (D2).
+reward: the sample is dropped and counted by reason, and no number stands in for it. A model whose prompt does not
+depend on the answer is refused before the first step.
 """
 
 from collections import Counter, defaultdict
@@ -60,7 +60,7 @@ class TextReward:
 
     @property
     def key(self) -> Key:
-        """What a checkpoint is bound to (D13)."""
+        """What a checkpoint is bound to."""
         return reward_key(self.model.card, str(self.context))
 
     def __call__(self, asked: Sequence[Asked]) -> list[float | None]:

@@ -41,7 +41,7 @@ class Work(NamedTuple):
 
 
 def training_key(work: Work, reward: TextReward) -> dict[str, Any]:
-    """Whom a training belongs to: reward model, what it sees, policy, seed, all that decides what comes out (D13)."""
+    """Whom a training belongs to: reward model, what it sees, policy, seed, all that decides what comes out."""
     return {
         "reward": reward.key,
         "policy": {"address": work.settings.policy, "revision": work.speaker.revision},
