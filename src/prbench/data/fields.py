@@ -111,8 +111,10 @@ class Profiles:
         self._profiles: dict[tuple[int, ...], tuple[Post, ...]] = {}
 
     def read(self, value: Any, place: Place) -> tuple[Post, ...]:
-        """Posts as objects with id, text and category, or as plain texts."""
+        """Posts as objects with id, text and category, as plain texts, or as one text."""
         seen: dict[str, Post] = {}
+        if isinstance(value, str) and not value.lstrip().startswith(("[", "{")):
+            value = [value]  # one text is one post
         for item in _read_items(value, "profile", place):
             post = self._read_post(item, place)
             if post is None:

@@ -17,6 +17,10 @@ from prbench.files import MAX_LINE_BYTES
 SUFFIXES = (".jsonl", ".jsonl.gz", ".parquet", ".csv", ".csv.gz")
 
 
+NAMED_SUFFIXES = (".json", ".json.gz", ".tsv", ".tsv.gz")
+"""Files that are read where the user names them, but not looked for in a folder."""
+
+
 class Place(NamedTuple):
     """Where a row stands.
 
@@ -41,36 +45,46 @@ class Row(NamedTuple):
     split: str = ""
 
 
-def suffix_of(path: Path) -> str | None:
+def suffix_of(path: Path, *, named: bool = False) -> str | None:
     """The supported suffix that a file name ends with, or None.
 
+    Args:
+        path: A file.
+        named: Whether the user named this very file: then `.json` and `.tsv` are tables as well. In a folder a JSON
+            file may be anything.
+
     Example:
-        >>> suffix_of(Path("a.b.JSONL.gz"))
-        '.jsonl.gz'
+        >>> suffix_of(Path("a.b.JSONL.gz")), suffix_of(Path("a.json")), suffix_of(Path("a.json"), named=True)
+        ('.jsonl.gz', None, '.json')
     """
     name = path.name.lower()
-    return next((suffix for suffix in SUFFIXES if name.endswith(suffix) and len(name) > len(suffix)), None)
+    known = (*SUFFIXES, *NAMED_SUFFIXES) if named else SUFFIXES
+    return next((suffix for suffix in known if name.endswith(suffix) and len(name) > len(suffix)), None)
 
 
 def stem_of(path: Path) -> str:
     """A file's name without its supported suffix."""
-    return path.name[: -len(suffix_of(path) or "")] if suffix_of(path) else path.stem
+    suffix = suffix_of(path, named=True)
+    return path.name[: -len(suffix)] if suffix else path.stem
 
 
 def read_rows(
     path: Path, *, split: str = "", max_line_bytes: int = MAX_LINE_BYTES, suffix: str | None = None
 ) -> Iterator[Row]:
-    """Read a JSONL, Parquet or CSV file row by row; `suffix` says which it is where its name does not."""
-    suffix = suffix_of(path) or suffix
+    """Read a JSONL, JSON, Parquet, CSV or TSV file row by row; `suffix` says which it is where its name does not."""
+    suffix = suffix_of(path, named=True) or suffix
     if suffix is None:
-        raise DataError(
-            f"{str(path)!r} has an unsupported extension {path.suffix!r}", hint=f"supported: {', '.join(SUFFIXES)}"
-        )
-    if suffix == ".parquet":
+        supported = ", ".join((*SUFFIXES, *NAMED_SUFFIXES))
+        raise DataError(f"{str(path)!r} has an unsupported extension {path.suffix!r}", hint=f"supported: {supported}")
+    kind = suffix.removesuffix(".gz")
+    if kind == ".parquet":
         rows = _read_parquet(path)
+    elif kind == ".json":
+        rows = _read_json(path, max_line_bytes)
+    elif kind in (".csv", ".tsv"):
+        rows = _read_csv(path, max_line_bytes, "\t" if kind == ".tsv" else ",")
     else:
-        reader = _read_csv if suffix.startswith(".csv") else _read_jsonl
-        rows = reader(path, max_line_bytes)
+        rows = _read_jsonl(path, max_line_bytes)
     empty = True
     for place, values in rows:
         empty = False
@@ -97,11 +111,29 @@ def _read_jsonl(path: Path, max_line_bytes: int) -> Iterator[tuple[Place, dict[s
         yield place, values
 
 
-def _read_csv(path: Path, max_line_bytes: int) -> Iterator[tuple[Place, dict[str, Any]]]:
+def _read_json(path: Path, max_line_bytes: int) -> Iterator[tuple[Place, dict[str, Any]]]:
+    """A list of objects, or an object that holds nothing but one such list; read whole, so it must fit in memory."""
+    lines = files.read_lines(path, max_line_bytes=max_line_bytes, raises=DataError)
+    found = parse_json("\n".join(line.rstrip("\n") for _, line in lines), str(path))
+    if isinstance(found, dict):
+        lists = [value for value in found.values() if isinstance(value, list)]
+        found = lists[0] if len(lists) == 1 else found
+    if not isinstance(found, list):
+        raise DataError(
+            f"{str(path)!r} holds {_name_type(found)}, expected a list of pairs", hint="write [{…}, {…}], or JSONL"
+        )
+    for number, values in enumerate(found, start=1):
+        place = Place(str(path), "row", number)
+        if not isinstance(values, dict):
+            raise DataError(f"{place}: expected an object, found {_name_type(values)}", hint="each pair is an object")
+        yield place, values
+
+
+def _read_csv(path: Path, max_line_bytes: int, delimiter: str) -> Iterator[tuple[Place, dict[str, Any]]]:
     # The limit is global to the csv module, and 128 KiB is less than one long profile: only ever raise it.
     csv.field_size_limit(max(csv.field_size_limit(), max_line_bytes))
     lines = files.read_lines(path, max_line_bytes=max_line_bytes, raises=DataError)
-    reader = csv.reader((line for _, line in lines), strict=True)
+    reader = csv.reader((line for _, line in lines), strict=True, delimiter=delimiter)
     place, header = Place(str(path), "line", 1), None
     try:
         for cells in reader:
