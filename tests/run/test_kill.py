@@ -85,6 +85,7 @@ def test_ctrl_c_leaves_a_resumable_run(folder):
 
 
 def test_two_processes_on_one_folder(folder):
+    (folder / "slow.py").write_text(MODEL.replace("0.002", "0.03"))  # still going on when the second has started
     first = subprocess.Popen(command(folder, folder / "shared"), cwd=folder, stdout=subprocess.DEVNULL)
     while first.poll() is None and not (folder / "shared" / "records.jsonl").is_file():
         time.sleep(0.01)
