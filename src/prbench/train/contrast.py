@@ -1,0 +1,468 @@
+"""`prbench train contrast`: fits what answers differ in, where a user stands, and how far either is to be trusted.
+
+Four fits: the sides that posts and plans show (passages, and the training split's aspects), what two answers differ in
+(pairs of the training split's answers and of passages), what makes an answer unsound (flawed and spoilt answers), and
+gains that set their log-odds against each other. The gains are fitted on the training people's pairs with what answers
+differ in fitted on other questions, so they know how well an unseen question is read. Posts of the training people
+enter nothing else where passages were written: with twenty people, words of their own lives are mistaken for signs of
+a stance (side read right 69 % instead of 77 % of the time on people left out).
+"""
+
+import itertools
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from prbench.contexts.builder import aspect_line
+from prbench.data import load_pairs
+from prbench.data.passages import Passage, load_passages
+from prbench.models.ngrams import NGrams
+from prbench.models.personal import artifact
+from prbench.models.personal.contrast import NAME, SEPARATOR
+from prbench.models.personal.traits import COUNTS, COUNTS_SCALE, VECTOR_SCALE, Floats, TraitReader, Traits
+from prbench.train.leaks import check_splits
+from prbench.train.stances import Axes, Stance, answer_stances, post_stances, stated
+from prbench.train.train import of_split
+from prbench.train.unsound import unsound
+from prbench.types import Frozen, Pair
+
+Tell = Callable[[str], None]
+_EQUAL = 0.3
+"""Weight of a pair of sound answers where soundness is fitted."""
+_SPOILT_PENALTY = 0.01
+_UNIT = (VECTOR_SCALE, COUNTS_SCALE)
+_MODEST = 0.002
+"""Penalty of a gain's logarithm: where everything is told right, no gain is large enough."""
+
+
+class ContrastOptions(Frozen):
+    """How `contrast` is fitted."""
+
+    encoder: str = "embed:minilm"
+    """Whose vectors of answers are compared, frozen."""
+    also: str = "generic"
+    """A suite of sound and flawed answers; its pairs of the same split teach what all users want."""
+    penalty: float = Field(default=0.03, gt=0)
+    """Of the weights that tell what answers differ in."""
+    reader_penalty: float = Field(default=0.5, gt=0)
+    """Of the weights that tell where a text stands."""
+    sound_penalty: float = Field(default=0.1, gt=0)
+    """Of the weights that tell a flawed answer from a sound one."""
+    flaw: float = Field(default=0.3, ge=0)
+    """How much of the log-odds for the answer without a flaw is kept beside a user's taste."""
+    folds: int = Field(default=4, ge=2)
+    """Parts of the training questions on which the gains are fitted in turn."""
+    seed: int = 0
+
+
+class Difference(NamedTuple):
+    """Two answers and what they differ in: axes with the side of the first answer."""
+
+    question: str
+    one: Traits
+    two: Traits
+    sides: dict[int, int]
+
+
+class Fitted(NamedTuple):
+    """Weights of the traits, (width, 2, K), and the bias, (K)."""
+
+    sides: Floats
+    bias: Floats
+
+
+def train_contrast(
+    options: ContrastOptions,
+    out: Path,
+    *,
+    suite: str = "mirror",
+    split: str = "train",
+    validation: str = "validation",
+    tell: Tell | None = None,
+) -> artifact.PersonalRecord:
+    """Fit the model on a split and write it to a folder.
+
+    Args:
+        options: How.
+        out: Folder of the model.
+        suite: Name or path; its pairs need the tags `axis` and `pole`.
+        split: What is learned from.
+        validation: Measured in the end; nothing is chosen by it.
+        tell: Hears how far it is.
+    """
+    from prbench.config import ModelOptions
+    from prbench.models.personal.features import FeatureStore, encoder_revision
+    from prbench.models.registry import load_encoder
+
+    everything = load_pairs(suite)
+    pairs, held = of_split(everything, split), of_split(everything, validation)
+    flawed = of_split(load_pairs(options.also), split) if options.also else []
+    passages = load_passages()
+    check_splits([*pairs, *flawed], everything, validation, extra=[passage.text for passage in passages])
+    encoder = FeatureStore(load_encoder(options.encoder, ModelOptions()))
+    fitting = Fitting(options, pairs, flawed, passages, encoder, tell or (lambda line: None))
+    weights = fitting.run()
+    record = artifact.PersonalRecord(
+        method=NAME,
+        settings={"axes": {axis: list(poles) for axis, poles in fitting.axes.poles.items()}},
+        encoder=options.encoder,
+        encoder_revision=encoder_revision(encoder),
+        width_post=len(fitting.grams.vocabulary),
+        width_item=len(weights["sides"]),
+        training=artifact.TrainingFacts(
+            suite=f"{suite}+{options.also}" if options.also else suite,
+            fingerprint=everything.record.fingerprint,
+            split=split,
+            pairs=len(pairs) + len(flawed),
+            users=len({pair.user for pair in pairs}),
+            questions=len({pair.question for pair in pairs}),
+            aspects=True,
+            extra_texts=len(passages),
+            seed=options.seed,
+        ),
+    )
+    _save(out, record, weights)
+    measured = measure(out, record, held)
+    facts = record.training.model_copy(update={"validation": {"split": validation, "pairs": len(held), **measured}})
+    record = record.model_copy(update={"training": facts})
+    artifact.save_record(out, record)
+    return record
+
+
+def measure(folder: Path, record: artifact.PersonalRecord, pairs: Sequence[Pair]) -> dict[str, float]:
+    """Accuracy of a model in a folder under the profile, and the loss of its log-odds."""
+    from prbench.config import ModelOptions
+    from prbench.models.personal.contrast import ContrastRanker
+    from prbench.types import PairView
+
+    model = ContrastRanker(folder, record, ModelOptions())
+    views = [PairView(pair.question, pair.chosen, pair.rejected, pair.profile, (), pair.user) for pair in pairs]
+    margins = np.array([outcome.margin for _, outcome in model.compare(views)], dtype=np.float64)
+    return {
+        "accuracy": float(((margins > 0) + 0.5 * (margins == 0)).mean()),
+        "loss": float(np.logaddexp(0, -margins).mean()),
+    }
+
+
+def _save(out: Path, record: artifact.PersonalRecord, weights: Mapping[str, Any]) -> None:
+    from safetensors.numpy import save_file
+
+    out.mkdir(parents=True, exist_ok=True)
+    temporary = out / f".{artifact.WEIGHTS}.{os.getpid()}"
+    save_file(dict(weights), temporary)
+    temporary.chmod(0o644)
+    temporary.replace(out / artifact.WEIGHTS)
+    artifact.save_record(out, record)
+
+
+class Fitting:
+    """One training.
+
+    Args:
+        options: How.
+        pairs: Of the training split, with tags that say what decides them.
+        flawed: Sound and flawed answers of the same split.
+        passages: Texts whose stance is known.
+        encoder: Maps texts to vectors.
+        tell: Hears how far it is.
+    """
+
+    def __init__(
+        self,
+        options: ContrastOptions,
+        pairs: Sequence[Pair],
+        flawed: Sequence[Pair],
+        passages: Sequence[Passage],
+        encoder: Any,
+        tell: Tell,
+    ) -> None:
+        self._options, self._pairs, self._flawed, self._tell = options, pairs, flawed, tell
+        self.axes = Axes.of(pairs)
+        self._index = {axis: place for place, axis in enumerate(self.axes.poles)}
+        self._passages = [passage for passage in passages if passage.axis in self._index]
+        self._answers = answer_stances(pairs, self.axes)
+        self._lines = aspect_lines(pairs, self.axes)
+        self._posts = self._evidence()
+        texts = [*(passage.text for passage in self._passages), *self._posts]
+        self.grams = NGrams([*texts, *self._answers, *self._lines])
+        self._reader = TraitReader(self.grams, encoder)
+
+    def _evidence(self) -> dict[str, tuple[Stance, ...]]:
+        """The training people's posts on axes that no passage was written for: there is nothing better to read by."""
+        written = {passage.axis for passage in self._passages if passage.kind == "post"}
+        found = {
+            text: tuple(stance for stance in stances if stance.axis not in written)
+            for text, stances in post_stances(self._pairs, self.axes).items()
+        }
+        return {text: stances for text, stances in found.items() if stances}
+
+    def run(self) -> dict[str, Any]:
+        """Fit everything; the arrays of `weights.safetensors`."""
+        from scipy.optimize import minimize
+
+        questions = sorted({pair.question for pair in self._pairs})
+        posts, plan = self._fit_reader(self._lines, plan=False), self._fit_reader(self._lines, plan=True)
+        self._tell("where a text stands: fitted")
+        differences = self._differences()
+        self._tell(f"what answers differ in: {len(differences):,} pairs of answers")
+        whole = self._fit_differences(differences)
+        shown: list[Floats] = []
+        stated: list[Floats] = []
+        logits: list[Floats] = []
+        for fold in range(self._options.folds):
+            out = set(questions[fold :: self._options.folds])
+            kept = self._fit_differences([pair for pair in differences if pair.question not in out])
+            lines = {line: stance for line, stance in self._lines.items() if not stance.questions & out}
+            part = self._gain_examples(kept, posts, self._fit_reader(lines, plan=True), out)
+            for found, new in zip((shown, stated, logits), part, strict=True):
+                found.append(new)
+            self._tell(f"gains: part {fold + 1} of {self._options.folds}")
+        odds_N2K, logits_N = [np.concatenate(shown), np.concatenate(stated)], np.concatenate(logits)
+
+        def loss(gains: Floats) -> float:
+            sharpness, *own = np.exp(gains)
+            found = sum(_loss(sharpness * logits_N, gain * odds) for gain, odds in zip(own, odds_N2K, strict=True))
+            return found + _MODEST * float((gains**2).sum())
+
+        found = minimize(loss, np.zeros(3), method="Nelder-Mead", options={"maxiter": 200})
+        sharpness, post_gain, plan_gain = (float(gain) for gain in np.exp(found.x))
+        self._tell(f"gains: {sharpness:.2f} for answers, {post_gain:.2f} for posts, {plan_gain:.2f} for plans")
+        return self._arrays(whole, sharpness, post_gain * posts, plan_gain * plan, self._fit_sound(differences))
+
+    def _arrays(self, whole: Fitted, sharpness: float, posts: Floats, plan: Floats, sound: Floats) -> dict[str, Any]:
+        sides = (sharpness * whole.sides).astype(np.float16)
+        usual = [self._traits(question, (answer,))[0] for question, answer in self._asked()]
+        terms = np.asarray(self.grams.rows([answer for _, answer in self._asked()]).mean(0)).ravel()
+        dense = np.mean([traits.dense for traits in usual], axis=0)
+        return {
+            "vocabulary": np.frombuffer(SEPARATOR.join(self.grams.vocabulary).encode(), dtype=np.uint8),
+            "term_weights": self.grams.weights.astype(np.float32),
+            "sides": sides,
+            "bias": (sharpness * whole.bias).astype(np.float32),
+            "posts": posts.astype(np.float16),
+            "plan": plan.astype(np.float16),
+            "sound": sound.astype(np.float32),
+            "typical": np.concatenate(
+                [np.concatenate([terms, dense]) @ sides[:, 0].astype(np.float64), sound @ dense]
+            ).astype(np.float32),
+        }
+
+    def _asked(self) -> list[tuple[str, str]]:
+        found = {(pair.question, answer) for pair in self._pairs for answer in (pair.chosen, pair.rejected)}
+        return sorted(found)
+
+    def _traits(self, question: str, answers: Sequence[str], posts: Sequence[str] = ()) -> list[Traits]:
+        return self._reader.read(question, answers, posts)
+
+    def _differences(self) -> list[Difference]:
+        """All pairs of sound answers whose difference is known."""
+        texts = [text for pair in self._pairs for text in (pair.question, pair.chosen, pair.rejected)]
+        self._reader.prepare([*texts, *(passage.text for passage in self._passages if passage.kind == "answer")])
+        found: list[Difference] = []
+        by_question: dict[str, list[str]] = {}
+        for question, answer in self._asked():
+            by_question.setdefault(question, []).append(answer)
+        for question, answers in by_question.items():
+            traits = dict(zip(answers, self._traits(question, answers), strict=True))
+            for one, two in itertools.combinations(answers, 2):
+                sides = {stance.axis: stance.side for stance in self._answers[one]}
+                apart = {self._index[s.axis]: -s.side for s in self._answers[two] if sides.get(s.axis) == -s.side}
+                if apart:
+                    found.append(Difference(question, traits[one], traits[two], apart))
+        for situation in self._situations():
+            axis, side = self.axes.stance(situation[0].axis, situation[0].pole)
+            read = self._traits("", [passage.text for passage in situation])
+            found.append(Difference("", read[0], read[1], {self._index[axis]: side}))
+        return found
+
+    def _fit_sound(self, differences: Sequence[Difference]) -> Floats:
+        """How flaws show in an answer's vector, and spoilt answers in its counts, (2, counts + vector).
+
+        Pairs of sound answers are shown as what is equally sound. A flaw is not looked for in the counts, nor a spoilt
+        answer in the vector: each would learn the other's rules.
+        """
+        spoilt = list(unsound(self._pairs, self._options.seed))
+        texts = [text for pair in self._flawed for text in (pair.question, pair.chosen, pair.rejected)]
+        self._reader.prepare([*texts, *(one.spoilt for one in spoilt)])
+        equal = np.array([pair.one.dense - pair.two.dense for pair in differences if pair.question])
+        found = np.zeros((2, equal.shape[1]))
+        shown = [self._traits(pair.question, (pair.chosen, pair.rejected)) for pair in self._flawed]
+        spoiled = [self._traits(one.question, (one.sound, one.spoilt), one.posts) for one in spoilt]
+        parts = (
+            (slice(COUNTS, None), shown, self._options.sound_penalty),
+            (slice(0, COUNTS), spoiled, _SPOILT_PENALTY),
+        )
+        for row, (columns, pairs, penalty) in enumerate(parts):
+            if pairs:
+                worse = np.array([(sound.dense - other.dense)[columns] for sound, other in pairs])
+                found[row, columns] = _fit_worse(worse / _UNIT[row], equal[:, columns] / _UNIT[row], penalty)
+                found[row] /= _UNIT[row]
+        found[0] *= self._options.flaw
+        self._tell(f"soundness: {len(shown):,} flawed and {len(spoiled):,} spoilt answers")
+        return found
+
+    def _situations(self) -> list[list[Passage]]:
+        """The two answers of each situation that was written as answers."""
+        found: dict[tuple[str, str], list[Passage]] = {}
+        for passage in self._passages:
+            if passage.kind == "answer":
+                found.setdefault((passage.axis, passage.situation), []).append(passage)
+        return [both for both in found.values() if len(both) == 2]
+
+    def _fit_differences(self, pairs: Sequence[Difference]) -> Fitted:
+        """Softmax over axis and side; swapping a pair's answers swaps the sides, so each is shown one way round."""
+        from scipy.sparse import csr_array, hstack
+
+        vocabulary, axes = len(self.grams.vocabulary), len(self._index)
+        first = _sparse([pair.one.terms for pair in pairs], vocabulary)
+        second = _sparse([pair.two.terms for pair in pairs], vocabulary)
+        dense = np.array([pair.one.dense - pair.two.dense for pair in pairs])
+        apart = csr_array(hstack([first - second, csr_array(dense)]))
+        sizes = abs(apart)
+        labels = np.zeros((len(pairs), 2 * axes))
+        for row, pair in enumerate(pairs):
+            for axis, side in pair.sides.items():
+                labels[row, axis + (0 if side > 0 else axes)] = 1 / len(pair.sides)
+        penalty, wide = self._options.penalty, apart.shape[1]
+
+        def objective(flat: Floats) -> tuple[float, Floats]:
+            own, size, bias = _split(flat, wide, axes)
+            margin, base = apart @ own, sizes @ size + bias
+            logits = np.hstack([base + margin, base - margin])
+            total = np.logaddexp.reduce(logits, axis=1, keepdims=True)
+            error = np.exp(logits - total) - labels
+            plus, minus = error[:, :axes], error[:, axes:]
+            loss = float(total.sum() - (logits * labels).sum())
+            loss += penalty / 2 * float((own**2).sum() + (size**2).sum()) + penalty * float((bias**2).sum())
+            slopes = (
+                apart.T @ (plus - minus) + penalty * own,
+                sizes.T @ (plus + minus) + penalty * size,
+                (plus + minus).sum(0) + 2 * penalty * bias,
+            )
+            return loss, np.concatenate([slope.ravel() for slope in slopes])
+
+        own, size, bias = _split(_minimise(objective, 2 * wide * axes + axes), wide, axes)
+        return Fitted(np.stack([own, size], axis=1), bias)
+
+    def _fit_reader(self, lines: "Mapping[str, Line]", *, plan: bool) -> Floats:
+        """Weights of terms for the second side against the first, (terms + 1, K): first side, nothing, second side.
+
+        Posts are read by passages written as posts. Plans are read by the lines of aspects, beside all passages.
+        """
+        texts: list[tuple[str, tuple[Stance, ...]]] = [
+            (passage.text, (self.axes.stance(passage.axis, passage.pole),))
+            for passage in self._passages
+            if plan or passage.kind == "post"
+        ]
+        texts += self._posts.items()
+        if plan:
+            texts += [(text, (line.stance,)) for text, line in lines.items()]
+        rows, axes = self.grams.rows([text for text, _ in texts]), len(self._index)
+        labels = np.zeros((len(texts), axes, 3))
+        labels[:, :, 1] = 1.0
+        for place, (_, stances) in enumerate(texts):
+            for axis, side in stances:
+                labels[place, self._index[axis]] = np.eye(3)[1 + side]
+        penalty, wide = self._options.reader_penalty, rows.shape[1]
+
+        def objective(flat: Floats) -> tuple[float, Floats]:
+            own, bias = flat[: wide * axes * 3].reshape(wide, -1), flat[wide * axes * 3 :]
+            logits = (rows @ own + bias).reshape(len(texts), axes, 3)
+            total = np.logaddexp.reduce(logits, axis=2, keepdims=True)
+            error = (np.exp(logits - total) - labels).reshape(len(texts), -1)
+            loss = float(total.sum() - (logits * labels).sum() + penalty / 2 * (own**2).sum())
+            return loss, np.concatenate([(rows.T @ error + penalty * own).ravel(), error.sum(0)])
+
+        flat = _minimise(objective, (wide + 1) * axes * 3).reshape(wide + 1, axes, 3)
+        return np.asarray(flat[:, :, 2] - flat[:, :, 0])
+
+    def _gain_examples(self, kept: Fitted, posts: Floats, plan: Floats, out: set[str]) -> tuple[Floats, Floats, Floats]:
+        """Of each pair on the questions left out: log-odds by posts, by stated aspects, and the classes' logits."""
+        vocabulary = len(self.grams.vocabulary)
+        persons: dict[str, Floats] = {}
+        shown, stated, logits = [], [], []
+        for pair in self._pairs:
+            if pair.question not in out:
+                continue
+            if pair.user not in persons:
+                persons[pair.user] = self._odds([post.text for post in pair.profile], posts)
+            one, two = self._traits(pair.question, (pair.chosen, pair.rejected))
+            apart = np.zeros(vocabulary + len(one.dense))
+            np.add.at(apart, one.terms.columns, one.terms.values)
+            np.add.at(apart, two.terms.columns, -two.terms.values)
+            apart[vocabulary:] = one.dense - two.dense
+            touched = np.flatnonzero(apart)
+            own, size = (kept.sides[touched, place] for place in (0, 1))
+            margin, base = apart[touched] @ own, np.abs(apart[touched]) @ size + kept.bias
+            shown.append(persons[pair.user])
+            stated.append(self._odds([aspect_line(aspect) for aspect in pair.rubric_aspects], plan))
+            logits.append(np.stack([base + margin, base - margin]))
+        return np.array(shown), np.array(stated), np.array(logits)
+
+    def _odds(self, texts: Sequence[str], weights: Floats) -> Floats:
+        rows = self.grams.rows(texts)
+        return np.asarray((rows @ weights[:-1] + weights[-1]).sum(0))
+
+
+class Line(NamedTuple):
+    """What a line of a rubric says, and the questions it was written for."""
+
+    stance: Stance
+    questions: set[str]
+
+
+def aspect_lines(pairs: Sequence[Pair], axes: Axes) -> dict[str, Line]:
+    """The lines of the rubrics, as a plan would show them, with the stance each states."""
+    found: dict[str, Line] = {}
+    for pair in pairs:
+        for stance, aspect in stated(pair, axes):
+            found.setdefault(aspect_line(aspect), Line(stance, set())).questions.add(pair.question)
+    return found
+
+
+def _sparse(rows: Sequence[Any], width: int) -> Any:
+    from scipy.sparse import csr_array
+
+    places = np.cumsum([0, *(len(row.columns) for row in rows)])
+    values, columns = (np.concatenate([row[place] for row in rows]) for place in (1, 0))
+    return csr_array((values, columns, places), shape=(len(rows), width))
+
+
+def _split(flat: Floats, wide: int, axes: int) -> tuple[Floats, Floats, Floats]:
+    size = wide * axes
+    return flat[:size].reshape(wide, axes), flat[size : 2 * size].reshape(wide, axes), flat[2 * size :]
+
+
+def _minimise(objective: Callable[[Floats], tuple[float, Floats]], count: int) -> Floats:
+    from scipy.optimize import minimize
+
+    found = minimize(objective, np.zeros(count), jac=True, method="L-BFGS-B", options={"maxiter": 150, "maxcor": 6})
+    return np.asarray(found.x, dtype=np.float64)
+
+
+def _fit_worse(worse: Floats, equal: Floats, penalty: float) -> Floats:
+    """Logistic regression without a bias: the first of a pair of `worse` is sounder, of `equal` neither is."""
+    rows = np.concatenate([worse, equal])
+    labels = np.concatenate([np.ones(len(worse)), np.full(len(equal), 0.5)])
+    weights = np.concatenate([np.ones(len(worse)), np.full(len(equal), _EQUAL)])
+
+    def objective(flat: Floats) -> tuple[float, Floats]:
+        decisions = rows @ flat
+        loss = float((weights * (np.logaddexp(0, decisions) - labels * decisions)).sum()) + penalty / 2 * float(
+            flat @ flat
+        )
+        return loss, rows.T @ (weights * (0.5 * (1 + np.tanh(decisions / 2)) - labels)) + penalty * flat
+
+    return _minimise(objective, rows.shape[1])
+
+
+def _loss(logits_N2K: Floats, odds_NK: Floats) -> float:
+    """−log P of the chosen answer, the mean over pairs."""
+    shares = np.exp(logits_N2K - logits_N2K.max((1, 2), keepdims=True))
+    shares /= shares.sum((1, 2), keepdims=True)
+    wanted = 0.5 * (1 + np.tanh(np.stack([odds_NK, -odds_NK], axis=1) / 2))
+    return float(-np.log(np.maximum((shares * wanted).sum((1, 2)), 1e-12)).mean())
