@@ -102,9 +102,9 @@ def test_the_user_decides_and_a_stranger_does_not() -> None:
 
 @pytest.mark.parametrize("preferred", [-6.0, 0.0, 6.0])
 def test_a_text_that_is_no_answer_loses_whatever_the_taste(preferred: float) -> None:
-    assert margin(preferred, 0.0, 8.0) > 7
-    assert margin(preferred, 0.2, -8.0) == pytest.approx(-margin(-preferred, -0.2, 8.0))
-    assert margin(preferred, 0.0, 0.0) == preferred
+    assert margin(preferred, 0.0, -8.0, 8.0) > 7
+    assert margin(preferred, 0.2, 8.0, -8.0) == pytest.approx(-margin(-preferred, -0.2, -8.0, 8.0))
+    assert margin(preferred, 0.0, -8.0, -8.0) == preferred
 
 
 def test_a_judged_pair_moves_the_side_that_decided_it() -> None:

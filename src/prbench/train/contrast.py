@@ -10,7 +10,7 @@ a stance (side read right 69 % instead of 77 % of the time on people left out).
 
 import itertools
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ from prbench.data.passages import Passage, load_passages
 from prbench.models.ngrams import NGrams
 from prbench.models.personal import artifact
 from prbench.models.personal.contrast import NAME, SEPARATOR
-from prbench.models.personal.traits import COUNTS, COUNTS_SCALE, VECTOR_SCALE, Floats, TraitReader, Traits
+from prbench.models.personal.traits import COUNTS, COUNTS_SCALE, TELLING, VECTOR_SCALE, Floats, TraitReader, Traits
 from prbench.train.leaks import check_splits
 from prbench.train.stances import Axes, Stance, answer_stances, post_stances, stated
 from prbench.train.train import of_split
@@ -34,7 +34,6 @@ Tell = Callable[[str], None]
 _EQUAL = 0.3
 """Weight of a pair of sound answers where soundness is fitted."""
 _SPOILT_PENALTY = 0.01
-_UNIT = (VECTOR_SCALE, COUNTS_SCALE)
 _MODEST = 0.002
 """Penalty of a gain's logarithm: where everything is told right, no gain is large enough."""
 
@@ -50,7 +49,7 @@ class ContrastOptions(Frozen):
     """Of the weights that tell what answers differ in."""
     reader_penalty: float = Field(default=0.5, gt=0)
     """Of the weights that tell where a text stands."""
-    sound_penalty: float = Field(default=0.1, gt=0)
+    flaw_penalty: float = Field(default=0.1, gt=0)
     """Of the weights that tell a flawed answer from a sound one."""
     flaw: float = Field(default=0.3, ge=0)
     """How much of the log-odds for the answer without a flaw is kept beside a user's taste."""
@@ -187,9 +186,12 @@ class Fitting:
         self._answers = answer_stances(pairs, self.axes)
         self._lines = aspect_lines(pairs, self.axes)
         self._posts = self._evidence()
-        texts = [*(passage.text for passage in self._passages), *self._posts]
-        self.grams = NGrams([*texts, *self._answers, *self._lines])
+        self._encoder = encoder
+        self.grams = self._grams(self._answers)
         self._reader = TraitReader(self.grams, encoder)
+
+    def _grams(self, answers: Iterable[str]) -> NGrams:
+        return NGrams([*(passage.text for passage in self._passages), *self._posts, *answers, *self._lines])
 
     def _evidence(self) -> dict[str, tuple[Stance, ...]]:
         """The training people's posts on axes that no passage was written for: there is nothing better to read by."""
@@ -231,9 +233,10 @@ class Fitting:
         found = minimize(loss, np.zeros(3), method="Nelder-Mead", options={"maxiter": 200})
         sharpness, post_gain, plan_gain = (float(gain) for gain in np.exp(found.x))
         self._tell(f"gains: {sharpness:.2f} for answers, {post_gain:.2f} for posts, {plan_gain:.2f} for plans")
-        return self._arrays(whole, sharpness, post_gain * posts, plan_gain * plan, self._fit_sound(differences))
+        arrays = self._arrays(whole, sharpness, post_gain * posts, plan_gain * plan)
+        return arrays | self._sound_arrays(differences, arrays["typical"])
 
-    def _arrays(self, whole: Fitted, sharpness: float, posts: Floats, plan: Floats, sound: Floats) -> dict[str, Any]:
+    def _arrays(self, whole: Fitted, sharpness: float, posts: Floats, plan: Floats) -> dict[str, Any]:
         sides = (sharpness * whole.sides).astype(np.float16)
         usual = [self._traits(question, (answer,))[0] for question, answer in self._asked()]
         terms = np.asarray(self.grams.rows([answer for _, answer in self._asked()]).mean(0)).ravel()
@@ -245,10 +248,7 @@ class Fitting:
             "bias": (sharpness * whole.bias).astype(np.float32),
             "posts": posts.astype(np.float16),
             "plan": plan.astype(np.float16),
-            "sound": sound.astype(np.float32),
-            "typical": np.concatenate(
-                [np.concatenate([terms, dense]) @ sides[:, 0].astype(np.float64), sound @ dense]
-            ).astype(np.float32),
+            "typical": np.concatenate([terms, dense]) @ sides[:, 0].astype(np.float64),
         }
 
     def _asked(self) -> list[tuple[str, str]]:
@@ -279,30 +279,51 @@ class Fitting:
             found.append(Difference("", read[0], read[1], {self._index[axis]: side}))
         return found
 
-    def _fit_sound(self, differences: Sequence[Difference]) -> Floats:
-        """How flaws show in an answer's vector, and spoilt answers in its counts, (2, counts + vector).
+    def _sound_arrays(self, differences: Sequence[Difference], typical: Floats) -> dict[str, Any]:
+        """How flaws show in an answer's vector, and in its counts that it is no answer at all.
 
-        Pairs of sound answers are shown as what is equally sound. A flaw is not looked for in the counts, nor a spoilt
-        answer in the vector: each would learn the other's rules.
+        Pairs of sound answers are shown as equally good. A flaw is not looked for in the counts, nor a spoilt answer in
+        the vector: they would learn how the examples were made.
         """
         spoilt = list(unsound(self._pairs, self._options.seed))
         texts = [text for pair in self._flawed for text in (pair.question, pair.chosen, pair.rejected)]
         self._reader.prepare([*texts, *(one.spoilt for one in spoilt)])
-        equal = np.array([pair.one.dense - pair.two.dense for pair in differences if pair.question])
-        found = np.zeros((2, equal.shape[1]))
-        shown = [self._traits(pair.question, (pair.chosen, pair.rejected)) for pair in self._flawed]
-        spoiled = [self._traits(one.question, (one.sound, one.spoilt), one.posts) for one in spoilt]
-        parts = (
-            (slice(COUNTS, None), shown, self._options.sound_penalty),
-            (slice(0, COUNTS), spoiled, _SPOILT_PENALTY),
-        )
-        for row, (columns, pairs, penalty) in enumerate(parts):
-            if pairs:
-                worse = np.array([(sound.dense - other.dense)[columns] for sound, other in pairs])
-                found[row, columns] = _fit_worse(worse / _UNIT[row], equal[:, columns] / _UNIT[row], penalty)
-                found[row] /= _UNIT[row]
-        found[0] *= self._options.flaw
-        self._tell(f"soundness: {len(shown):,} flawed and {len(spoiled):,} spoilt answers")
+        equal = np.array([(pair.one.dense - pair.two.dense)[COUNTS:] for pair in differences if pair.question])
+        flaw = np.zeros(equal.shape[1])
+        if self._flawed:
+            shown = [self._traits(pair.question, (pair.chosen, pair.rejected)) for pair in self._flawed]
+            worse = np.array([(sound.dense - flawed.dense)[COUNTS:] for sound, flawed in shown])
+            rows, half = np.concatenate([worse, equal]), np.full(len(equal), 0.5)
+            weights = np.concatenate([np.ones(len(worse)), np.full(len(equal), _EQUAL)])
+            labels = np.concatenate([np.ones(len(worse)), half])
+            penalty = np.full(rows.shape[1], self._options.flaw_penalty * VECTOR_SCALE**2)
+            flaw = self._options.flaw * _logistic(rows, labels, weights, penalty)
+        readers = self._strangers()
+        made = [readers[one.question].read(one.question, (one.spoilt,), one.posts)[0].dense for one in spoilt]
+        sound = [readers[question].read(question, (answer,))[0].dense for question, answer in self._asked()]
+        rows = np.array([*made, *sound])[:, :COUNTS]
+        rows = np.concatenate([rows, np.ones((len(rows), 1))], axis=1)
+        labels = np.concatenate([np.ones(len(made)), np.zeros(len(sound))])
+        weights = np.where(labels > 0, 1.0, len(made) / len(sound))
+        telling = [0, *range(COUNTS - TELLING, COUNTS), COUNTS]  # the rest is manner: sound answers differ in it
+        penalty = np.append(np.full(TELLING + 1, _SPOILT_PENALTY * COUNTS_SCALE**2), 1e-6)
+        spoils = np.zeros(COUNTS + 1)
+        spoils[telling] = _logistic(rows[:, telling], labels, weights, penalty)
+        self._tell(f"soundness: {len(self._flawed):,} flawed and {len(made):,} spoilt answers")
+        usual = float(np.mean(sound, axis=0)[COUNTS:] @ flaw)
+        return {
+            "flaw": flaw.astype(np.float32),
+            "spoilt": spoils.astype(np.float32),
+            "typical": np.append(typical, usual).astype(np.float32),
+        }
+
+    def _strangers(self) -> dict[str, TraitReader]:
+        """For each question a reader that knows no term from its answers alone, as it will not of unseen answers."""
+        questions, found = sorted({question for question, _ in self._asked()}), {}
+        for fold in range(self._options.folds):
+            out = set(questions[fold :: self._options.folds])
+            grams = self._grams(answer for question, answer in self._asked() if question not in out)
+            found.update(dict.fromkeys(out, TraitReader(grams, self._encoder)))
         return found
 
     def _situations(self) -> list[list[Passage]]:
@@ -444,18 +465,14 @@ def _minimise(objective: Callable[[Floats], tuple[float, Floats]], count: int) -
     return np.asarray(found.x, dtype=np.float64)
 
 
-def _fit_worse(worse: Floats, equal: Floats, penalty: float) -> Floats:
-    """Logistic regression without a bias: the first of a pair of `worse` is sounder, of `equal` neither is."""
-    rows = np.concatenate([worse, equal])
-    labels = np.concatenate([np.ones(len(worse)), np.full(len(equal), 0.5)])
-    weights = np.concatenate([np.ones(len(worse)), np.full(len(equal), _EQUAL)])
+def _logistic(rows: Floats, labels: Floats, weights: Floats, penalty: Floats) -> Floats:
+    """Logistic regression with a penalty for each column."""
 
     def objective(flat: Floats) -> tuple[float, Floats]:
         decisions = rows @ flat
-        loss = float((weights * (np.logaddexp(0, decisions) - labels * decisions)).sum()) + penalty / 2 * float(
-            flat @ flat
-        )
-        return loss, rows.T @ (weights * (0.5 * (1 + np.tanh(decisions / 2)) - labels)) + penalty * flat
+        loss = float((weights * (np.logaddexp(0, decisions) - labels * decisions)).sum())
+        error = weights * (0.5 * (1 + np.tanh(decisions / 2)) - labels)
+        return loss + float(penalty @ flat**2) / 2, rows.T @ error + penalty * flat
 
     return _minimise(objective, rows.shape[1])
 

@@ -7,11 +7,12 @@ pairs. What the user prefers is then the mixture
 
     P(a ≻ b | user) = Σₖ P(k, +) σ(Lₖ) + P(k, −) σ(−Lₖ).
 
-To its log-odds are added what everybody prefers: f(a − b) for a flaw in the content, and s(a − b) for a text that is no
-answer at all (empty, repeated, garbled, on another subject, pasted); where s is clear, taste does not count any more,
-it is weighed by 1 − tanh²(s / 2). Swapping the answers changes the sign of the margin and nothing else. An answer in a
-list has the mean of its margins. Alone, it has r(a) = Σₖ 2 tanh(Lₖ / 2) mₖ(a − t) + f(a − t) + 2 s(a − t) against the
-typical answer t.
+To its log-odds are added what everybody prefers: f(a) − f(b) for flaws in the content, linear in the vectors, and
+s = h(b) − h(a), where h = log(1 + eᵘ) and u are the log-odds, linear in the counts, that a text is no answer at all
+(empty, repeated, garbled, on another subject, pasted). Of two answers s is nearly 0; where it is not, taste does not
+count any more: it is weighed by 1 − tanh²(s / 2). Swapping the answers changes the sign of the margin and nothing else.
+An answer in a list has the mean of its margins. Alone, it has r(a) = (1 − σ(u)) Σₖ 2 tanh(Lₖ / 2) mₖ(a − t) +
+f(a − t) − 2 h(a) against the typical answer t.
 """
 
 import itertools
@@ -39,8 +40,6 @@ _LIMIT = 6.0
 """Log-odds of a side beyond which no reading goes."""
 _KEPT = 1024
 """Users, and lists of answers, that are kept at a time."""
-_SOUND_ALONE = (1.0, 2.0)
-"""Weights of f and s where an answer is rated alone."""
 _TRUST = 0.9
 """How probable it is that a judged pair was decided by the side the user stands on."""
 
@@ -62,10 +61,12 @@ class Contrast:
         self._bias: Floats = weights["bias"].astype(np.float64)
         self._posts, self._plan = weights["posts"], weights["plan"]
         """Log-odds for the second side that each term of a post, or of a line of a plan, adds; (terms + 1, K)."""
-        self._sound: Floats = weights["sound"].astype(np.float64)
-        """How f and s grow with counts and vector, (2, counts + vector)."""
+        self._flaw: Floats = weights["flaw"].astype(np.float64)
+        """How f grows with the vector."""
+        self._spoilt: Floats = weights["spoilt"].astype(np.float64)
+        """How u grows with the counts, and where it starts."""
         self._typical: Floats = weights["typical"].astype(np.float64)
-        """m, f and s of an answer like any other, (K + 2)."""
+        """m and f of an answer like any other, (K + 1)."""
 
     @property
     def width(self) -> int:
@@ -84,16 +85,22 @@ class Contrast:
         shares = np.exp(logits - logits.max())
         return np.asarray(shares / shares.sum())
 
-    def sound(self, one: Traits, two: Traits) -> tuple[float, float]:
-        """How much sounder the one is than the other: in its content, and as an answer at all."""
-        flaw, spoilt = self._sound @ (one.dense - two.dense)
-        return float(flaw), float(spoilt)
+    def flaw(self, one: Traits) -> float:
+        """f: how good the content is, as far as all users are concerned."""
+        return float(one.dense[COUNTS:] @ self._flaw)
 
-    def lean(self, one: Traits) -> Floats:
-        """Where one answer stands against the typical one: on each axis, and in both kinds of soundness, (K + 2)."""
+    def spoilt(self, one: Traits) -> float:
+        """u: log-odds that a text is no answer at all."""
+        return float(one.dense[:COUNTS] @ self._spoilt[:-1] + self._spoilt[-1])
+
+    def alone(self, one: Traits, odds_K: Floats) -> float:
+        """The reward of one answer against the typical one."""
         below = self._sides[len(self.grams.vocabulary) :, 0].astype(np.float64)
         own = one.terms.values @ self._sides[one.terms.columns, 0].astype(np.float64) + one.dense @ below
-        return np.concatenate([own, self._sound @ one.dense]) - self._typical
+        preferred = float(2 * np.tanh(odds_K / 2) @ (own - self._typical[:-1]))
+        spoilt = self.spoilt(one)
+        sound = 0.5 * (1 - np.tanh(spoilt / 2))
+        return float(sound * preferred + self.flaw(one) - self._typical[-1] - 2 * np.logaddexp(0, spoilt))
 
     def person(self, posts: Sequence[str], plan: Sequence[str]) -> Floats:
         """Log-odds that the user stands on the second side of each axis, (K)."""
@@ -118,14 +125,15 @@ def taste(shares_2K: Floats, odds_K: Floats) -> float:
     return float(np.log(max(first, 1e-12)) - np.log(max(second, 1e-12)))
 
 
-def margin(taste: float, flaw: float, spoilt: float) -> float:
+def margin(taste: float, flaw: float, spoilt_one: float, spoilt_two: float) -> float:
     """Log-odds that the user prefers the first of two answers.
 
     Example:
-        >>> margin(2.0, 0.0, 0.0), round(margin(-2.0, 0.0, 9.0))
+        >>> round(margin(2.0, 0.0, -9.0, -9.0), 3), round(margin(-2.0, 0.0, -9.0, 9.0))
         (2.0, 9)
     """
-    return float((1 - np.tanh(spoilt / 2) ** 2) * taste + flaw + spoilt)
+    sounder = float(np.logaddexp(0, spoilt_two) - np.logaddexp(0, spoilt_one))
+    return float((1 - np.tanh(sounder / 2) ** 2) * taste + flaw + sounder)
 
 
 def judged(shares_2K: Floats) -> Floats:
@@ -229,8 +237,7 @@ class ContrastRanker:
             began = time.perf_counter()
             texts = tuple(post.text for post in view.posts)
             (traits,) = self._traits(view.question, (view.answer,), texts)
-            weights = np.concatenate([2 * np.tanh(self._odds(view) / 2), _SOUND_ALONE])
-            score = float(weights @ self.contrast.lean(traits))
+            score = self.contrast.alone(traits, self._odds(view))
             yield place, Outcome.scored(score, latency_ms=(time.perf_counter() - began) * 1000)
 
     def _rank(self, view: ListView) -> list[float]:
@@ -240,7 +247,8 @@ class ContrastRanker:
         against = np.zeros((len(answers), len(answers)))
         for one, two in itertools.combinations(range(len(answers)), 2):
             preferred = taste(self.contrast.shares(traits[one], traits[two]), odds)
-            found = margin(preferred, *self.contrast.sound(traits[one], traits[two]))
+            flaw = self.contrast.flaw(traits[one]) - self.contrast.flaw(traits[two])
+            found = margin(preferred, flaw, self.contrast.spoilt(traits[one]), self.contrast.spoilt(traits[two]))
             against[one, two], against[two, one] = found, -found
         places = [answers.index(answer) for answer in view.answers]
         return [float(against[place, places].sum() / len(places)) for place in places]

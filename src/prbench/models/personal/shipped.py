@@ -1,7 +1,8 @@
 """`personal:reference`: the model that ships with the package, as what it learned beside an encoder that it does not.
 
-The wheel holds the method's weights, the encoder's head and its low-rank change, two megabytes; the encoder itself is
-pulled as for `embed:minilm`. On first use both are joined into an ordinary model folder in the cache.
+The encoder is pulled as for `embed:minilm`. A model over the plain encoder is read where it lies in the package. Of a
+model over a tuned one the package holds the method's weights, the encoder's head and its low-rank change, and on first
+use they are joined with the encoder into an ordinary model folder in the cache.
 """
 
 import shutil
@@ -31,8 +32,10 @@ def is_shipped(name: str) -> bool:
 
 
 def unpack(name: str, *, source: Path | None = None, target: Path | None = None) -> Path:
-    """The model's folder in the cache, joined from what ships and its encoder on first use."""
+    """The model's folder: in the package, or in the cache, joined from what ships and its encoder on first use."""
     packed = source or _SHIPPED / name
+    if artifact.read_record(packed, f"personal:{name}").encoder.partition("#")[0] != "encoder":
+        return packed
     if missing := [file for file in (*_PACKED, artifact.RECORD) if not (packed / file).is_file()]:
         raise ModelError(f"personal:{name}: {str(packed / missing[0])!r} is missing", hint="install the package again")
     contents = {file: files.read_bytes(packed / file).hex() for file in (*_PACKED, artifact.RECORD)}

@@ -27,7 +27,8 @@ _OWN, _YOURS = frozenset({"i", "my", "me", "we", "our"}), frozenset({"you", "you
 _LONG_WORD = 7
 _RUN = 5
 """Words in a run that is looked for in the posts."""
-COUNTS = 21
+COUNTS, TELLING = 21, 7
+"""How many counts there are, and how many of them, the last ones, tell whether a text is an answer at all."""
 _ANYTHING = "width"
 
 
