@@ -20,13 +20,16 @@ from pydantic import Field
 from prbench.contexts.builder import aspect_line
 from prbench.data import load_pairs
 from prbench.data.passages import Passage, load_passages
+from prbench.errors import ConfigError
 from prbench.models.ngrams import NGrams
 from prbench.models.personal import artifact
-from prbench.models.personal.contrast import NAME, SEPARATOR
+from prbench.models.personal.contrast import NAME, SEPARATOR, WINDOW, stance_odds
+from prbench.models.personal.pieces import pieces
 from prbench.models.personal.traits import COUNTS, COUNTS_SCALE, TELLING, VECTOR_SCALE, Floats, TraitReader, Traits
 from prbench.train.leaks import check_splits
 from prbench.train.stances import Axes, Stance, answer_stances, post_stances, stated
 from prbench.train.train import of_split
+from prbench.train.tune import adopt_encoder, tuned_on
 from prbench.train.unsound import unsound
 from prbench.types import Frozen, Pair
 
@@ -34,6 +37,8 @@ Tell = Callable[[str], None]
 _EQUAL = 0.3
 """Weight of a pair of sound answers where soundness is fitted."""
 _SPOILT_PENALTY = 0.01
+_START = np.array([0.0, 0.0, 0.0, -4.0])
+"""Logarithms of the gains to begin with: answers, posts, plans, and the tuned encoder, which sums over many pieces."""
 _MODEST = 0.002
 """Penalty of a gain's logarithm: where everything is told right, no gain is large enough."""
 
@@ -43,6 +48,8 @@ class ContrastOptions(Frozen):
 
     encoder: str = "embed:minilm"
     """Whose vectors of answers are compared, frozen."""
+    stances: str = ""
+    """A tuned encoder, `embed:DIR#stances`, by which posts are read beside their terms; not tuned on people's posts."""
     also: str = "generic"
     """A suite of sound and flawed answers; its pairs of the same split teach what all users want."""
     penalty: float = Field(default=0.03, gt=0)
@@ -104,10 +111,12 @@ def train_contrast(
     check_splits([*pairs, *flawed], everything, validation, extra=[passage.text for passage in passages])
     encoder = FeatureStore(load_encoder(options.encoder, ModelOptions()))
     fitting = Fitting(options, pairs, flawed, passages, encoder, tell or (lambda line: None))
-    weights = fitting.run()
+    stances = _stances(options.stances, fitting.axes)
+    weights = fitting.run(stances)
+    adopted = adopt_encoder(options.stances, out).address if stances else ""
     record = artifact.PersonalRecord(
         method=NAME,
-        settings={"axes": {axis: list(poles) for axis, poles in fitting.axes.poles.items()}},
+        settings={"axes": {axis: list(poles) for axis, poles in fitting.axes.poles.items()}, "stances": adopted},
         encoder=options.encoder,
         encoder_revision=encoder_revision(encoder),
         width_post=len(fitting.grams.vocabulary),
@@ -130,6 +139,29 @@ def train_contrast(
     record = record.model_copy(update={"training": facts})
     artifact.save_record(out, record)
     return record
+
+
+def _stances(address: str, axes: Axes) -> Any:
+    """The tuned encoder of the options, or None; one that cannot be trusted here is refused."""
+    from prbench.config import ModelOptions
+    from prbench.models.personal.features import FeatureStore
+    from prbench.models.personal.stance_encoder import StanceEncoder
+    from prbench.models.registry import load_encoder
+
+    if not address:
+        return None
+    found = load_encoder(address, ModelOptions())
+    if not isinstance(found, StanceEncoder) or dict(found.poles) != axes.poles:
+        raise ConfigError(
+            f"{address!r} does not tell the stances on this suite's axes",
+            hint="tune one with `prbench train encoder --setting posts=false -o DIR` and name it embed:DIR#stances",
+        )
+    if tuned_on(address).aspects:
+        raise ConfigError(
+            f"{address!r} was tuned on the training people's posts: how far to trust it cannot be learned on them",
+            hint="tune one without them: `prbench train encoder --setting posts=false -o DIR`",
+        )
+    return FeatureStore(found)
 
 
 def measure(folder: Path, record: artifact.PersonalRecord, pairs: Sequence[Pair]) -> dict[str, float]:
@@ -202,8 +234,8 @@ class Fitting:
         }
         return {text: stances for text, stances in found.items() if stances}
 
-    def run(self) -> dict[str, Any]:
-        """Fit everything; the arrays of `weights.safetensors`."""
+    def run(self, stances: Any = None) -> dict[str, Any]:
+        """Fit everything; the arrays of `weights.safetensors`. `stances` is an encoder that reads posts as well."""
         from scipy.optimize import minimize
 
         questions = sorted({pair.question for pair in self._pairs})
@@ -215,26 +247,43 @@ class Fitting:
         shown: list[Floats] = []
         stated: list[Floats] = []
         logits: list[Floats] = []
-        for fold in range(self._options.folds):
-            out = set(questions[fold :: self._options.folds])
+        folds = self._options.folds
+        for fold in range(folds):
+            out = set(questions[fold::folds])
             kept = self._fit_differences([pair for pair in differences if pair.question not in out])
             lines = {line: stance for line, stance in self._lines.items() if not stance.questions & out}
             part = self._gain_examples(kept, posts, self._fit_reader(lines, plan=True), out)
             for found, new in zip((shown, stated, logits), part, strict=True):
                 found.append(new)
             self._tell(f"gains: part {fold + 1} of {self._options.folds}")
-        odds_N2K, logits_N = [np.concatenate(shown), np.concatenate(stated)], np.concatenate(logits)
+        shown_NK, stated_NK, logits_N2K = (np.concatenate(part) for part in (shown, stated, logits))
+        tuned_NK = np.concatenate([self._tuned(stances, set(questions[n::folds])) for n in range(folds)])
 
         def loss(gains: Floats) -> float:
-            sharpness, *own = np.exp(gains)
-            found = sum(_loss(sharpness * logits_N, gain * odds) for gain, odds in zip(own, odds_N2K, strict=True))
-            return found + _MODEST * float((gains**2).sum())
+            sharpness, post_gain, plan_gain, stance_gain = np.exp(gains)
+            found = _loss(sharpness * logits_N2K, post_gain * shown_NK + stance_gain * tuned_NK)
+            found += _loss(sharpness * logits_N2K, plan_gain * stated_NK)
+            return found + _MODEST * float(((gains - _START) ** 2).sum())
 
-        found = minimize(loss, np.zeros(3), method="Nelder-Mead", options={"maxiter": 200})
-        sharpness, post_gain, plan_gain = (float(gain) for gain in np.exp(found.x))
-        self._tell(f"gains: {sharpness:.2f} for answers, {post_gain:.2f} for posts, {plan_gain:.2f} for plans")
+        found = minimize(loss, _START, method="Nelder-Mead", options={"maxiter": 400})
+        sharpness, post_gain, plan_gain, stance_gain = (float(gain) for gain in np.exp(found.x))
+        self._tell(
+            f"gains: {sharpness:.2f} for answers, {post_gain:.2f} for posts, {plan_gain:.2f} for plans, "
+            f"{stance_gain if stances else 0:.3f} for the tuned encoder"
+        )
         arrays = self._arrays(whole, sharpness, post_gain * posts, plan_gain * plan)
+        arrays["stance_gain"] = np.array([stance_gain if stances else 0.0], dtype=np.float32)
         return arrays | self._sound_arrays(differences, arrays["typical"])
+
+    def _tuned(self, stances: Any, out: set[str]) -> Floats:
+        """Log-odds by the tuned encoder for each pair on these questions; 0 without one."""
+        known = {pair.user: tuple(post.text for post in pair.profile) for pair in self._pairs}
+        if stances is None:
+            odds = dict.fromkeys(known, np.zeros(len(self._index)))
+        else:
+            stances.encode([piece for posts in known.values() for post in posts for piece in pieces(post, WINDOW)])
+            odds = {user: stance_odds(stances, posts, len(self._index)) for user, posts in known.items()}
+        return np.array([odds[pair.user] for pair in self._pairs if pair.question in out])
 
     def _arrays(self, whole: Fitted, sharpness: float, posts: Floats, plan: Floats) -> dict[str, Any]:
         sides = (sharpness * whole.sides).astype(np.float16)

@@ -3,7 +3,8 @@
 Of two answers a and b it says how probable it is that they are told apart by axis k with a on its second side,
 P(k, +), or on its first, P(k, −): a softmax over 2 K classes of z(k, ±) = gₖ(|a − b|) ± mₖ(a − b), linear in the
 answers' traits. Of the user it says how far the odds are for the second side, Lₖ, the sum over posts, plan and judged
-pairs. What the user prefers is then the mixture
+pairs; posts are read by their terms and, where there is one, by an encoder that was tuned to tell stances. What the
+user prefers is then the mixture
 
     P(a ≻ b | user) = Σₖ P(k, +) σ(Lₖ) + P(k, −) σ(−Lₖ).
 
@@ -29,6 +30,8 @@ from prbench.errors import ModelError
 from prbench.models.lists import compare_by_rank
 from prbench.models.ngrams import NGrams, Row
 from prbench.models.personal import artifact
+from prbench.models.personal.features import Encoder
+from prbench.models.personal.pieces import pieces
 from prbench.models.personal.traits import COUNTS, Floats, TraitReader, Traits
 from prbench.models.protocols import ModelCard
 from prbench.types import AnswerView, Channel, Judgment, ListView, Message, Outcome, PairView, Prompt
@@ -38,6 +41,9 @@ SEPARATOR = "\0"
 """Between terms; a line break is a term."""
 _LIMIT = 6.0
 """Log-odds of a side beyond which no reading goes."""
+WINDOW = 2
+_SILENCE = 0.1
+"""How much of the share for "nothing" stands on either side: a piece that may say nothing moves little."""
 _KEPT = 1024
 """Users, and lists of answers, that are kept at a time."""
 _TRUST = 0.9
@@ -50,9 +56,14 @@ class Contrast:
     Args:
         weights: The arrays of `weights.safetensors`.
         axes: The poles of each axis, the first side first.
+        stances: Gives P(first side) and P(second side) of each axis for a piece of a post.
     """
 
-    def __init__(self, weights: Mapping[str, Any], axes: Mapping[str, Sequence[str]]) -> None:
+    def __init__(
+        self, weights: Mapping[str, Any], axes: Mapping[str, Sequence[str]], stances: Encoder | None = None
+    ) -> None:
+        self._stances = stances
+        self._stance_gain = float(weights["stance_gain"][0])
         self.axes = {axis: tuple(poles) for axis, poles in axes.items()}
         vocabulary = bytes(weights["vocabulary"]).decode().split(SEPARATOR)
         self.grams = NGrams.kept(vocabulary, weights["term_weights"].astype(np.float64))
@@ -110,7 +121,17 @@ class Contrast:
                 row = self.grams.row(text)
                 if len(row.columns):
                     odds = odds + row.values @ weights[row.columns].astype(np.float64) + weights[-1]
+        if self._stances is not None and posts:
+            odds = odds + self._stance_gain * stance_odds(self._stances, posts, len(self.axes))
         return odds
+
+
+def stance_odds(stances: Encoder, posts: Sequence[str], axes: int) -> Floats:
+    """Log-odds for the second side of each axis by a tuned encoder, the sum over the pieces of all posts, (K)."""
+    shares = stances.encode([piece for post in posts for piece in pieces(post, WINDOW)]).astype(np.float64)
+    first, second = shares[:, :axes], shares[:, axes : 2 * axes]
+    silent = _SILENCE * np.clip(1 - first - second, 1e-6, 1)
+    return np.asarray(np.log((second + silent + 1e-4) / (first + silent + 1e-4)).sum(0))
 
 
 def taste(shares_2K: Floats, odds_K: Floats) -> float:
@@ -169,8 +190,9 @@ class ContrastRanker:
         self.record = record
         self._folder = folder
         self._address = address or f"personal:{folder}"
-        self.contrast = open_contrast(folder, record, self._address)
         self._encoder = open_encoder(record, folder, options)
+        self._stances = open_stances(folder, record, options)
+        self.contrast = open_contrast(folder, record, self._address, self._stances)
         self._reader = TraitReader(self.contrast.grams, self._encoder)
         self._judged: dict[str, tuple[Judgment, ...]] = {}
         self._persons: dict[tuple[object, ...], Floats] = {}
@@ -193,7 +215,9 @@ class ContrastRanker:
 
     def prepare(self) -> None:
         """Load the encoder, so that what the first answer takes is not what loading takes."""
-        getattr(self._encoder, "encoder", self._encoder).encode(["width"])
+        for encoder in (self._encoder, self._stances):
+            if encoder is not None:
+                getattr(encoder, "encoder", encoder).encode(["width"])
 
     def fit_user(self, user: str, judgments: Sequence[Judgment]) -> None:
         """Adapt to all that this user has judged; no judgments forget the user."""
@@ -285,13 +309,26 @@ def _make_room(kept: dict[Any, Any]) -> None:
         del kept[next(iter(kept))]
 
 
-def open_contrast(folder: Path, record: artifact.PersonalRecord, address: str) -> Contrast:
+def open_stances(folder: Path, record: artifact.PersonalRecord, options: ModelOptions) -> Encoder | None:
+    """The tuned encoder that posts are read by, where the model has one."""
+    from prbench.models.personal.features import FeatureStore
+    from prbench.models.registry import load_encoder
+
+    if not record.settings.get("stances"):
+        return None
+    kept = ModelOptions(device=options.device, batch_tokens=options.batch_tokens)
+    return FeatureStore(load_encoder(f"embed:{folder}/{record.settings['stances']}", kept))
+
+
+def open_contrast(
+    folder: Path, record: artifact.PersonalRecord, address: str, stances: Encoder | None = None
+) -> Contrast:
     """What the model in a folder has learned."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
     try:
-        return Contrast(load_file(folder / artifact.WEIGHTS), record.settings["axes"])
+        return Contrast(load_file(folder / artifact.WEIGHTS), record.settings["axes"], stances)
     except (KeyError, OSError, SafetensorError, UnicodeDecodeError) as error:
         raise ModelError(
             f"{address}: {str(folder / artifact.WEIGHTS)!r} cannot be read: {error}", hint="train the model again"
