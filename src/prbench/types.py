@@ -224,6 +224,31 @@ class PairView:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class ListView:
+    """What a Ranker may see: the answers to one question, all at once.
+
+    Example:
+        >>> ListView.of(PairView("Tea?", "Green.", "Black.")).answers
+        ('Green.', 'Black.')
+    """
+
+    question: str
+    answers: tuple[str, ...]
+    posts: tuple[Post, ...] = ()
+    plan: tuple[str, ...] = ()
+    user: str | None = None
+
+    @classmethod
+    def of(cls, pair: PairView) -> "ListView":
+        """The two answers of a pair as a list."""
+        return cls(pair.question, (pair.first, pair.second), pair.posts, pair.plan, pair.user)
+
+    def each(self) -> tuple[AnswerView, ...]:
+        """One view per answer, for a Rater."""
+        return tuple(AnswerView(self.question, answer, self.posts, self.plan, self.user) for answer in self.answers)
+
+
 class Message(NamedTuple):
     """One turn of a prompt. Chat models use system, user and assistant; other models may name turns as they like."""
 

@@ -14,8 +14,8 @@ from prbench.data import load_pairs
 from prbench.errors import AddressError, DataError
 from prbench.judge import Grading, examine, load_judge
 from prbench.judge.logistic import fit, minimise, sigmoid
-from prbench.judge.ngrams import NGrams
 from prbench.judge.probe import StanceProbe, answer_examples
+from prbench.models.ngrams import NGrams
 from prbench.types import Pair
 
 

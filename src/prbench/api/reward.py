@@ -12,12 +12,13 @@ from typing import Any, TypedDict, cast
 
 from prbench.api.evaluating import evaluate, open_model
 from prbench.config import ModelOptions, cache_folder, digest
-from prbench.contexts import Unfit, is_rater
+from prbench.contexts import Unfit
 from prbench.contexts.budget import Budget
 from prbench.data import Suite
 from prbench.errors import ConfigError, ModelError
 from prbench.files import read_model, write_whole
 from prbench.models import Model, Rater
+from prbench.models.lists import alone
 from prbench.rank import BM25
 from prbench.types import Frozen, Outcome, Pair, PairView, Post
 
@@ -70,9 +71,10 @@ def calibrate(
     A model in a folder keeps it there (`prbench_scale.json`), any other in the cache folder, by address, revision and
     parameters. A model that cannot be pinned (a function) returns its scale without saving it.
     """
-    opened = open_model(model, options)
-    if not is_rater(opened):
-        raise ModelError(f"{opened.card.address!r} compares answers and gives no scores to calibrate")
+    given = open_model(model, options)
+    opened = alone(given)
+    if opened is None:
+        raise ModelError(f"{given.card.address!r} compares answers and gives no scores to calibrate")
     found = evaluate(opened, suite, contexts=[context], split=split, limit=limit, options=options, resamples=100)
     scores = [score for record in found.records for score in (record.chosen_score, record.rejected_score)]
     known = [score for score in scores if score is not None]
@@ -124,9 +126,10 @@ def evaluate_personalized_reward(
     """
     if not 0.0 <= human_preference_score <= 1.0:
         raise ConfigError(f"human_preference_score is {human_preference_score}", hint="give a number from 0 to 1")
-    opened = open_model(model, options)
-    if not is_rater(opened):
-        raise ModelError(f"{opened.card.address!r} compares answers and gives no reward", hint="use a Rater")
+    given = open_model(model, options)
+    opened = alone(given)
+    if opened is None:
+        raise ModelError(f"{given.card.address!r} compares answers and gives no reward", hint="use a Rater")
     if "posts" not in opened.card.reads:
         raise ModelError(f"{opened.card.address!r} does not read a profile, so its reward is not personal")
     scale = scale or _saved(opened)

@@ -15,6 +15,7 @@ EXIT_INTERRUPTED = 130
 
 _TAKEN = {
     "encoder": frozenset({"epochs", "batch", "learning_rate"}),
+    "contrast": frozenset({"also"}),
     "planner": frozenset({"steps", "batch", "learning_rate"}),
     "cross": frozenset(
         {"epochs", "batch", "learning_rate", "weight_decay", "patience", "post_window", "pairs_per_epoch"}
@@ -24,7 +25,9 @@ _TAKEN = {
 
 
 def train(
-    method: Annotated[str, typer.Argument(help="bt, user-bt, vpl, pal, lore, gpo, stances, cross; encoder; planner.")],
+    method: Annotated[
+        str, typer.Argument(help="bt, user-bt, vpl, pal, lore, gpo, stances, cross, contrast; encoder; planner.")
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the model; an interrupted training continues.")],
     suite: Annotated[str, typer.Option(help="Name or path.")] = "mirror",
     split: Annotated[str, typer.Option(help="What is learned from.")] = "train",
@@ -77,6 +80,8 @@ def _train(method: str, given: dict[str, Any], out: Path, **place: str) -> None:
         _tune(own, out, **place)
     elif method == "planner":
         _planner(_own(given, "policy", "steps", "batch", "learning_rate", "seed"), out, **place)
+    elif method == "contrast":
+        _say(_contrast(_own(given, "encoder", "also", "seed"), out, **place), out)
     elif method == "cross":
         taken = ("epochs", "batch", "learning_rate", "seed", "weight_decay", "patience", "post_window")
         own = _own(given, *taken, "pairs_per_epoch") | {"base": given["encoder"]}
@@ -110,10 +115,11 @@ def _refuse(method: str, given: dict[str, Any]) -> None:
 
 def _say(record: "PersonalRecord", out: Path) -> None:
     found = record.training
+    epoch = f" (epoch {found.validation['epoch']})" if "epoch" in found.validation else ""
     typer.echo(
         f"{record.method}: {found.pairs:,} pairs of {found.users} users; validation accuracy "
-        f"{100 * found.validation['accuracy']:.1f} % on {found.validation['pairs']:,} pairs "
-        f"(epoch {found.validation['epoch']})\nmodel: {out}    (prbench run --model personal:{out})"
+        f"{100 * found.validation['accuracy']:.1f} % on {found.validation['pairs']:,} pairs"
+        f"{epoch}\nmodel: {out}    (prbench run --model personal:{out})"
     )
 
 
@@ -122,6 +128,13 @@ def _cross(given: dict[str, Any], out: Path, **place: Any) -> "PersonalRecord":
 
     options = _checked(CrossOptions, {name: value for name, value in given.items() if value is not None})
     return train_cross(options, out, listener=_tell, **place)
+
+
+def _contrast(given: dict[str, Any], out: Path, **place: Any) -> "PersonalRecord":
+    from prbench.train.contrast import ContrastOptions, train_contrast
+
+    options = _checked(ContrastOptions, {name: value for name, value in given.items() if value is not None})
+    return train_contrast(options, out, tell=lambda line: typer.echo(line, err=True), **place)
 
 
 def _tune(given: dict[str, Any], out: Path, **place: Any) -> None:

@@ -44,8 +44,8 @@ def render_all(model: Model, view: PairView) -> tuple[Prompt, ...]:
 
 
 def is_rater(model: Model) -> bool:
-    """Whether this model scores answers one by one."""
-    return hasattr(model, "rate")
+    """Whether this model is asked about a pair's answers one by one; one that can compare them sees both."""
+    return hasattr(model, "rate") and not hasattr(model, "compare")
 
 
 class Budget:

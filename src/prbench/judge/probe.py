@@ -103,7 +103,7 @@ class StanceProbe:
         features: How a text is read.
 
     Example:
-        >>> from prbench.judge.ngrams import NGrams
+        >>> from prbench.models.ngrams import NGrams
         >>> shown = [(pole, topic) for topic in ("tea", "hat") for pole in ("blue", "red")]
         >>> examples = [Example(f"{pole} {topic}", "colour", pole, topic) for pole, topic in shown]
         >>> probe = StanceProbe(examples, NGrams(example.text for example in examples))

@@ -12,10 +12,10 @@ from functools import cached_property
 from prbench.config import ModelOptions, digest
 from prbench.data import Suite
 from prbench.errors import AddressError, ConfigError
-from prbench.judge.ngrams import NGrams
 from prbench.judge.probe import Example, Features, StanceProbe, answer_examples, passage_examples
 from prbench.judge.protocol import HIGHEST, Grade, Grading
 from prbench.models import ModelCard
+from prbench.models.ngrams import NGrams
 from prbench.types import Pair, read_stances
 
 PASSAGES = "#passages"

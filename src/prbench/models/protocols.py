@@ -1,8 +1,9 @@
-"""The three things a model can be, and what every model says of itself.
+"""The four things a model can be, and what every model says of itself.
 
-A Rater scores one answer, a Comparer judges two, a Generator writes. All take views or prompts in batches and yield
-`(index, outcome)` pairs in whatever order they finish, so that a slow call holds nothing up and a paid call is kept at
-once. An outcome that is a failure is yielded like any other; a backend raises only if nothing at all can be asked.
+A Rater scores one answer, a Comparer judges two, a Ranker scores a list that it sees together, a Generator writes. All
+take views or prompts in batches and yield `(index, outcome)` pairs in whatever order they finish, so that a slow call
+holds nothing up and a paid call is kept at once. An outcome that is a failure is yielded like any other; a backend
+raises only if nothing at all can be asked.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from pydantic import Field, field_serializer
 
 from prbench.config import Price
-from prbench.types import AnswerView, Channel, Frozen, Judgment, Outcome, PairView, Prompt
+from prbench.types import AnswerView, Channel, Frozen, Judgment, ListView, Outcome, PairView, Prompt
 
 
 class ModelCard(Frozen):
@@ -74,6 +75,19 @@ class Comparer(Protocol):
 
     def compare(self, views: Sequence[PairView]) -> Iterator[tuple[int, Outcome]]:
         """Judge each view; yields `(position in views, outcome)` once each, in any order."""
+        ...
+
+
+class Ranker(Protocol):
+    """Scores the answers to a question that it sees together: what one is worth may depend on the others."""
+
+    @property
+    def card(self) -> ModelCard:
+        """Who answers."""
+        ...
+
+    def rank(self, views: Sequence[ListView]) -> Iterator[tuple[int, tuple[Outcome, ...]]]:
+        """Score each list; yields `(position in views, one outcome per answer)` once each, in any order."""
         ...
 
 

@@ -8,9 +8,9 @@ the answer that the prompt still holds.
 from dataclasses import replace
 from pathlib import Path
 
-from prbench.contexts import is_rater
 from prbench.errors import ConfigError, ModelError, TemplateError
 from prbench.models import Model, Rater, Windowed
+from prbench.models.lists import alone
 from prbench.types import AnswerView, Channel, Context, Post
 
 _VIEW = AnswerView(
@@ -43,7 +43,8 @@ def check_servable(model: Model, context: Context, template: Path | None = None)
         'longer'
     """
     address = model.card.address
-    if not is_rater(model):
+    rater = alone(model)
+    if rater is None:
         raise ModelError(
             f"{address!r} compares two answers and has no reward for one",
             hint="serve a Rater: for example hf:…, personal:…, embed:…, or lm: and chat: with #rate",
@@ -53,8 +54,8 @@ def check_servable(model: Model, context: Context, template: Path | None = None)
             f"{address!r} does not read {' and '.join(missing)}, which context '{context}' would show it",
             hint="use --context none, where it sees only question and answer",
         )
-    lint(model, context, template)  # type: ignore[arg-type]
-    return model  # type: ignore[return-value]
+    lint(rater, context, template)
+    return rater
 
 
 def lint(model: Rater, context: Context, template: Path | None = None) -> None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from prbench.data.passages import Passage
 from prbench.errors import DataError
 from prbench.models.personal.pieces import pieces
-from prbench.types import Pair
+from prbench.types import Aspect, Pair
 
 _WINDOW = 3
 
@@ -78,15 +78,28 @@ def labelled(pairs: Sequence[Pair], passages: Sequence[Passage], axes: Axes, *, 
     return found
 
 
+def stated(pair: Pair, axes: Axes) -> list[tuple[Stance, Aspect]]:
+    """Which stance each aspect of a pair states, where that is known: where every aspect is of an axis that decides.
+
+    The aspects of a pair may also say what its user wants and both answers have. Then nothing tells which is which, and
+    another pair of the same question, whose answers differ in both, does.
+    """
+    deciding = list(pair.stances.items())
+    if len(deciding) != len(pair.rubric_aspects):
+        return []
+    told = zip(deciding, pair.rubric_aspects, strict=True)
+    return [(axes.stance(axis, pole), aspect) for (axis, pole), aspect in told if axis in axes.poles]
+
+
 def post_stances(pairs: Iterable[Pair], axes: Axes) -> dict[str, tuple[Stance, ...]]:
-    """The stances that posts are evidence of: aspect i of a pair tells of its axis i and names posts by their ids."""
+    """The stances that posts are evidence of: an aspect names posts by their ids."""
     found: dict[str, set[Stance]] = {}
     for pair in pairs:
         texts = {post.id: post.text for post in pair.profile}
-        for (axis, pole), aspect in zip(pair.stances.items(), pair.rubric_aspects, strict=False):
+        for stance, aspect in stated(pair, axes):
             for name in aspect.evidence.split(","):
-                if axis in axes.poles and name.strip() in texts:
-                    found.setdefault(texts[name.strip()], set()).add(axes.stance(axis, pole))
+                if name.strip() in texts:
+                    found.setdefault(texts[name.strip()], set()).add(stance)
     return {text: tuple(sorted(stances)) for text, stances in found.items()}
 
 

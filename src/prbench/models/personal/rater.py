@@ -20,6 +20,7 @@ from prbench.models.protocols import ModelCard
 from prbench.types import AnswerView, Channel, Judgment, Message, Outcome, Prompt
 
 if TYPE_CHECKING:
+    from prbench.models.personal.contrast import ContrastRanker
     from prbench.models.personal.cross import CrossRater
 
 _CHUNK = 256
@@ -143,7 +144,7 @@ class PersonalRater:
         return self._judged.get(view.user, ()) if view.user is not None else ()
 
 
-def load(rest: str, options: ModelOptions) -> "PersonalRater | CrossRater":
+def load(rest: str, options: ModelOptions) -> "PersonalRater | CrossRater | ContrastRanker":
     """Open the model that `prbench train … --out DIR` left in a folder, or `personal:reference`, which ships."""
     address = f"personal:{rest}"
     folder = shipped.unpack(rest) if shipped.is_shipped(rest) else Path(rest).expanduser()
@@ -152,6 +153,10 @@ def load(rest: str, options: ModelOptions) -> "PersonalRater | CrossRater":
         from prbench.models.personal.cross import CrossRater
 
         return CrossRater(folder, record, options)
+    if record.method == "contrast":
+        from prbench.models.personal.contrast import ContrastRanker
+
+        return ContrastRanker(folder, record, options, address)
     try:
         method = make(record.method, Width(record.width_post, record.width_item), dict(record.settings), seed=0)
     except ConfigError as error:

@@ -1,7 +1,8 @@
 """`personal:reference`: the model that ships with the package, as what it learned beside an encoder that it does not.
 
-The wheel holds the method's weights, the encoder's head and its low-rank change, two megabytes; the encoder itself is
-pulled as for `embed:minilm`. On first use both are joined into an ordinary model folder in the cache.
+The encoder is pulled as for `embed:minilm`. A model over the plain encoder is read where it lies in the package. Of a
+model over a tuned one the package holds the method's weights, the encoder's head and its low-rank change, and on first
+use they are joined with the encoder into an ordinary model folder in the cache.
 """
 
 import shutil
@@ -31,8 +32,10 @@ def is_shipped(name: str) -> bool:
 
 
 def unpack(name: str, *, source: Path | None = None, target: Path | None = None) -> Path:
-    """The model's folder in the cache, joined from what ships and its encoder on first use."""
+    """The model's folder: in the package, or in the cache, joined from what ships and its encoder on first use."""
     packed = source or _SHIPPED / name
+    if (packed / artifact.RECORD).is_file() and not (packed / "encoder").is_dir():
+        return packed
     if missing := [file for file in (*_PACKED, artifact.RECORD) if not (packed / file).is_file()]:
         raise ModelError(f"personal:{name}: {str(packed / missing[0])!r} is missing", hint="install the package again")
     contents = {file: files.read_bytes(packed / file).hex() for file in (*_PACKED, artifact.RECORD)}
@@ -69,8 +72,14 @@ def _join(packed: Path, folder: Path, address: str) -> None:
     for name in _PACKED:
         shutil.copyfile(packed / name, folder / name)
     record = artifact.read_record(packed, address)
-    revision = folder_revision(folder / "encoder")
-    artifact.save_record(folder, record.model_copy(update={"encoder_revision": revision}))
+    if _over_it(record):
+        record = record.model_copy(update={"encoder_revision": folder_revision(folder / "encoder")})
+    artifact.save_record(folder, record)
+
+
+def _over_it(record: artifact.PersonalRecord) -> bool:
+    """Whether the model's vectors come from the tuned encoder; `contrast` reads only posts by it."""
+    return record.encoder.partition("#")[0] == "encoder"
 
 
 def pack(folder: Path, target: Path) -> None:
@@ -84,4 +93,4 @@ def pack(folder: Path, target: Path) -> None:
     (target / "encoder").mkdir(parents=True, exist_ok=True)
     for name in _PACKED:
         shutil.copyfile(folder / name, target / name)
-    artifact.save_record(target, record.model_copy(update={"encoder_revision": ""}))
+    artifact.save_record(target, record.model_copy(update={"encoder_revision": ""} if _over_it(record) else {}))

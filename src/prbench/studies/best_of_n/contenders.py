@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from prbench.config import digest
-from prbench.contexts import is_rater
 from prbench.errors import ConfigError
 from prbench.judge import RubricJudge, shares, shares_training
 from prbench.models import Model, ModelCard, Rater, load_model
+from prbench.models.lists import alone
 from prbench.studies.best_of_n.settings import Ranked
 from prbench.types import Channel, Context
 
@@ -36,13 +36,14 @@ class Contender(NamedTuple):
 
 
 def as_rater(model: Model, address: str) -> Rater:
-    """A model that scores answers one by one; any other is refused."""
-    if not is_rater(model):
+    """A model as one that scores answers one by one; one that only compares is refused."""
+    rater = alone(model)
+    if rater is None:
         raise ConfigError(
             f"{address!r} compares two answers; best-of-N needs a score for each",
             hint="name a mode that rates, for example lm:…#rate, lm:…#loglik or chat:…#rate",
         )
-    return model  # type: ignore[return-value]  # is_rater has looked
+    return rater
 
 
 def call_up(models: Iterable[Ranked]) -> list[Contender]:

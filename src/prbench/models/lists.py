@@ -1,0 +1,86 @@
+"""Models of one kind asked as another.
+
+A Rater ranks a list by its scores, a Ranker compares lists of two, and a model that sees answers together is asked
+about one alone.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+
+from prbench.errors import ModelError
+from prbench.models.protocols import Comparer, ModelCard, Ranker, Rater
+from prbench.types import AnswerView, Choice, ListView, Outcome, PairView, Prompt
+
+
+class OneByOne:
+    """A model that is asked about one answer at a time, whatever else it can do; ranks a list by these scores.
+
+    Example:
+        >>> from prbench.models import load_model
+        >>> view = ListView("Tea?", ("Green.", "Black, with milk."))
+        >>> [[outcome.score for outcome in outcomes] for _, outcomes in OneByOne(load_model("shorter")).rank([view])]
+        [[-1.0, -3.0]]
+    """
+
+    def __init__(self, rater: Rater) -> None:
+        self._rater = rater
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else the model offers, but not to compare."""
+        if name == "compare" or name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._rater, name)
+
+    @property
+    def card(self) -> ModelCard:
+        """Who answers."""
+        return self._rater.card
+
+    def render(self, view: AnswerView) -> Prompt:
+        """As the model does."""
+        return self._rater.render(view)
+
+    def rate(self, views: Sequence[AnswerView]) -> Iterator[tuple[int, Outcome]]:
+        """Ask the model."""
+        return self._rater.rate(views)
+
+    def rank(self, views: Sequence[ListView]) -> Iterator[tuple[int, tuple[Outcome, ...]]]:
+        """Score each answer of each list alone."""
+        found = dict(self.rate([answer for view in views for answer in view.each()]))
+        start = 0
+        for place, view in enumerate(views):
+            yield place, tuple(found[start + index] for index in range(len(view.answers)))
+            start += len(view.answers)
+
+
+def alone(model: Rater | Comparer) -> Rater | None:
+    """The model as a Rater that sees one answer at a time; None where it only compares."""
+    if not hasattr(model, "rate"):
+        return None
+    rater: Any = model
+    return OneByOne(rater) if hasattr(model, "compare") else cast(Rater, rater)
+
+
+def as_ranker(model: Rater | Comparer | Ranker) -> Ranker:
+    """A model as a Ranker: itself, or by the scores of a Rater; a model that only compares is refused."""
+    if hasattr(model, "rank"):
+        return cast(Ranker, model)
+    if hasattr(model, "rate"):
+        return OneByOne(cast(Rater, model))
+    raise ModelError(
+        f"{model.card.address!r} compares two answers and cannot rank a list", hint="name a Rater or a Ranker"
+    )
+
+
+def compare_by_rank(ranker: Ranker, views: Sequence[PairView]) -> Iterator[tuple[int, Outcome]]:
+    """A Ranker as a Comparer: each pair is a list of two, and the difference of their scores is the margin."""
+    for place, outcomes in ranker.rank([ListView.of(view) for view in views]):
+        first, second = outcomes
+        took = {"latency_ms": first.latency_ms + second.latency_ms}
+        if first.score is None or second.score is None:
+            bad = first if first.score is None else second
+            yield place, bad.model_copy(update={"score": None, **took})
+        else:
+            margin = first.score - second.score
+            verdict: Choice = "first" if margin > 0 else "second" if margin < 0 else "tie"
+            yield place, Outcome.judged(verdict, margin, **took)

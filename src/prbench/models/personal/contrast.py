@@ -1,0 +1,335 @@
+"""`contrast`: a reward model that sees answers together: what do they differ in, and where does the user stand on it?
+
+Of two answers a and b it says how probable it is that they are told apart by axis k with a on its second side,
+P(k, +), or on its first, P(k, −): a softmax over 2 K classes of z(k, ±) = gₖ(|a − b|) ± mₖ(a − b), linear in the
+answers' traits. Of the user it says how far the odds are for the second side, Lₖ, the sum over posts, plan and judged
+pairs; posts are read by their terms and, where there is one, by an encoder that was tuned to tell stances. What the
+user prefers is then the mixture
+
+    P(a ≻ b | user) = Σₖ P(k, +) σ(Lₖ) + P(k, −) σ(−Lₖ).
+
+To its log-odds are added what everybody prefers: f(a) − f(b) for flaws in the content, linear in the vectors, and
+s = h(b) − h(a), where h = log(1 + eᵘ) and u are the log-odds, linear in the counts, that a text is no answer at all
+(empty, repeated, garbled, on another subject, pasted). Of two answers s is nearly 0; where it is not, taste does not
+count any more: it is weighed by 1 − tanh²(s / 2). Swapping the answers changes the sign of the margin and nothing else.
+An answer in a list has the mean of its margins. Alone, it has r(a) = (1 − σ(u)) Σₖ 2 tanh(Lₖ / 2) mₖ(a − t) +
+f(a − t) − 2 h(a) against the typical answer t.
+"""
+
+import itertools
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from prbench.config import ModelOptions
+from prbench.errors import ModelError
+from prbench.models.lists import compare_by_rank
+from prbench.models.ngrams import NGrams, Row
+from prbench.models.personal import artifact
+from prbench.models.personal.features import Encoder
+from prbench.models.personal.pieces import pieces
+from prbench.models.personal.traits import COUNTS, Floats, TraitReader, Traits
+from prbench.models.protocols import ModelCard
+from prbench.types import AnswerView, Channel, Judgment, ListView, Message, Outcome, PairView, Prompt
+
+NAME = "contrast"
+SEPARATOR = "\0"
+"""Between terms; a line break is a term."""
+_LIMIT = 6.0
+"""Log-odds of a side beyond which no reading goes."""
+WINDOW = 2
+_SILENCE = 0.1
+"""How much of the share for "nothing" stands on either side: a piece that may say nothing moves little."""
+_KEPT = 1024
+"""Users, and lists of answers, that are kept at a time."""
+_TRUST = 0.9
+"""How probable it is that a judged pair was decided by the side the user stands on."""
+
+
+class Contrast:
+    """What was learned, and how a pair is weighed by it.
+
+    Args:
+        weights: The arrays of `weights.safetensors`.
+        axes: The poles of each axis, the first side first.
+        stances: Gives P(first side) and P(second side) of each axis for a piece of a post.
+    """
+
+    def __init__(
+        self, weights: Mapping[str, Any], axes: Mapping[str, Sequence[str]], stances: Encoder | None = None
+    ) -> None:
+        self._stances = stances
+        self._stance_gain = float(weights["stance_gain"][0])
+        self.axes = {axis: tuple(poles) for axis, poles in axes.items()}
+        vocabulary = bytes(weights["vocabulary"]).decode().split(SEPARATOR)
+        self.grams = NGrams.kept(vocabulary, weights["term_weights"].astype(np.float64))
+        self._sides = weights["sides"]
+        """How mₖ and gₖ grow with each trait, (terms + counts + vector, 2, K)."""
+        self._bias: Floats = weights["bias"].astype(np.float64)
+        self._posts, self._plan = weights["posts"], weights["plan"]
+        """Log-odds for the second side that each term of a post, or of a line of a plan, adds; (terms + 1, K)."""
+        self._flaw: Floats = weights["flaw"].astype(np.float64)
+        """How f grows with the vector."""
+        self._spoilt: Floats = weights["spoilt"].astype(np.float64)
+        """How u grows with the counts, and where it starts."""
+        self._typical: Floats = weights["typical"].astype(np.float64)
+        """m and f of an answer like any other, (K + 1)."""
+
+    @property
+    def width(self) -> int:
+        """How wide the encoder's vectors are."""
+        return int(len(self._sides) - len(self.grams.vocabulary) - COUNTS)
+
+    def shares(self, one: Traits, two: Traits) -> Floats:
+        """P(k, ±) that two answers are told apart by an axis, (2, K)."""
+        columns, values = _difference(one.terms, two.terms)
+        dense = one.dense - two.dense
+        weights = self._sides[columns].astype(np.float64)
+        below = self._sides[len(self.grams.vocabulary) :].astype(np.float64)
+        margin = values @ weights[:, 0] + dense @ below[:, 0]
+        apart = np.abs(values) @ weights[:, 1] + np.abs(dense) @ below[:, 1] + self._bias
+        logits = np.stack([apart + margin, apart - margin])
+        shares = np.exp(logits - logits.max())
+        return np.asarray(shares / shares.sum())
+
+    def flaw(self, one: Traits) -> float:
+        """f: how good the content is, as far as all users are concerned."""
+        return float(one.dense[COUNTS:] @ self._flaw)
+
+    def spoilt(self, one: Traits) -> float:
+        """u: log-odds that a text is no answer at all."""
+        return float(one.dense[:COUNTS] @ self._spoilt[:-1] + self._spoilt[-1])
+
+    def alone(self, one: Traits, odds_K: Floats) -> float:
+        """The reward of one answer against the typical one."""
+        below = self._sides[len(self.grams.vocabulary) :, 0].astype(np.float64)
+        own = one.terms.values @ self._sides[one.terms.columns, 0].astype(np.float64) + one.dense @ below
+        preferred = float(2 * np.tanh(odds_K / 2) @ (own - self._typical[:-1]))
+        spoilt = self.spoilt(one)
+        sound = 0.5 * (1 - np.tanh(spoilt / 2))
+        return float(sound * preferred + self.flaw(one) - self._typical[-1] - 2 * np.logaddexp(0, spoilt))
+
+    def person(self, posts: Sequence[str], plan: Sequence[str]) -> Floats:
+        """Log-odds that the user stands on the second side of each axis, (K)."""
+        odds = np.zeros(len(self.axes))
+        for texts, weights in ((posts, self._posts), (plan, self._plan)):
+            for text in texts:
+                row = self.grams.row(text)
+                if len(row.columns):
+                    odds = odds + row.values @ weights[row.columns].astype(np.float64) + weights[-1]
+        if self._stances is not None and posts:
+            odds = odds + self._stance_gain * stance_odds(self._stances, posts, len(self.axes))
+        return odds
+
+
+def stance_odds(stances: Encoder, posts: Sequence[str], axes: int) -> Floats:
+    """Log-odds for the second side of each axis by a tuned encoder, the sum over the pieces of all posts, (K)."""
+    shares = stances.encode([piece for post in posts for piece in pieces(post, WINDOW)]).astype(np.float64)
+    first, second = shares[:, :axes], shares[:, axes : 2 * axes]
+    silent = _SILENCE * np.clip(1 - first - second, 1e-6, 1)
+    return np.asarray(np.log((second + silent + 1e-4) / (first + silent + 1e-4)).sum(0))
+
+
+def taste(shares_2K: Floats, odds_K: Floats) -> float:
+    """Log-odds that the user prefers the first of two sound answers.
+
+    Example:
+        >>> round(taste(np.array([[1.0, 0.0], [0.0, 0.0]]), np.array([2.0, 0.0])), 6)
+        2.0
+    """
+    wanted = 0.5 * (1 + np.tanh(np.stack([odds_K, -odds_K]) / 2))
+    first, second = float((shares_2K * wanted).sum()), float((shares_2K[::-1] * wanted).sum())
+    return float(np.log(max(first, 1e-12)) - np.log(max(second, 1e-12)))
+
+
+def margin(taste: float, flaw: float, spoilt_one: float, spoilt_two: float) -> float:
+    """Log-odds that the user prefers the first of two answers.
+
+    Example:
+        >>> round(margin(2.0, 0.0, -9.0, -9.0), 3), round(margin(-2.0, 0.0, -9.0, 9.0))
+        (2.0, 9)
+    """
+    sounder = float(np.logaddexp(0, spoilt_two) - np.logaddexp(0, spoilt_one))
+    return float((1 - np.tanh(sounder / 2) ** 2) * taste + flaw + sounder)
+
+
+def judged(shares_2K: Floats) -> Floats:
+    """What it adds to a user's log-odds that the first answer was preferred, (K)."""
+    plus, minus = shares_2K
+    other = (1 - plus - minus) / 2
+    agree, oppose = (plus * _TRUST + minus * (1 - _TRUST), plus * (1 - _TRUST) + minus * _TRUST)
+    return np.asarray(np.log((other + agree) / (other + oppose)))
+
+
+def _difference(one: Row, two: Row) -> tuple[Any, Floats]:
+    columns, places = np.unique(np.concatenate([one.columns, two.columns]), return_inverse=True)
+    values = np.zeros(len(columns))
+    np.add.at(values, places, np.concatenate([one.values, -two.values]))
+    return columns, values
+
+
+class ContrastRanker:
+    """Scores answers that it sees together, or one by one, for the user whose posts, plan or judgments it is given.
+
+    Args:
+        folder: Where the trained model lies.
+        record: What it is.
+        options: Device and batches of the encoder.
+        address: What it is called; default: by its folder.
+    """
+
+    adapts = True
+
+    def __init__(self, folder: Path, record: artifact.PersonalRecord, options: ModelOptions, address: str = "") -> None:
+        from prbench.models.personal.rater import open_encoder
+
+        self.record = record
+        self._folder = folder
+        self._address = address or f"personal:{folder}"
+        self._encoder = open_encoder(record, folder, options)
+        self._stances = open_stances(folder, record, options)
+        self.contrast = open_contrast(folder, record, self._address, self._stances)
+        self._reader = TraitReader(self.contrast.grams, self._encoder)
+        self._judged: dict[str, tuple[Judgment, ...]] = {}
+        self._persons: dict[tuple[object, ...], Floats] = {}
+        self._lists: dict[tuple[object, ...], list[Traits]] = {}
+
+    @cached_property
+    def card(self) -> ModelCard:
+        """Who answers."""
+        return ModelCard(
+            address=self._address,
+            revision=artifact.revision(self._folder),
+            reads=frozenset({Channel.POSTS, Channel.PLAN}),
+            parameters={
+                "method": self.record.method,
+                "encoder": self.record.encoder,
+                "training": self.record.training.model_dump(mode="json", include={"suite", "split", "pairs", "users"}),
+            },
+            units="log-odds",
+        )
+
+    def prepare(self) -> None:
+        """Load the encoder, so that what the first answer takes is not what loading takes."""
+        for encoder in (self._encoder, self._stances):
+            if encoder is not None:
+                getattr(encoder, "encoder", encoder).encode(["width"])
+
+    def fit_user(self, user: str, judgments: Sequence[Judgment]) -> None:
+        """Adapt to all that this user has judged; no judgments forget the user."""
+        if odd := [found for found in judgments if not isinstance(found, Judgment)]:
+            raise ModelError(
+                f"fit_user for {user!r} was given {odd[0]!r}, which is no Judgment",
+                hint="give prbench.Judgment(question=…, chosen=…, rejected=…) for each pair the user has judged",
+            )
+        self._judged.pop(user, None)
+        if judgments:
+            self._judged[user] = tuple(judgments)
+
+    def render(self, view: AnswerView | PairView | ListView) -> Prompt:
+        """Each text as a turn of its own."""
+        messages = [Message("post", post.text) for post in view.posts]
+        messages += [Message("expectation", line) for line in view.plan]
+        for judgment in self._shots(view.user):
+            messages += [
+                Message("judged question", judgment.question),
+                Message("judged better", judgment.chosen),
+                Message("judged worse", judgment.rejected),
+            ]
+        answers = (view.answer,) if isinstance(view, AnswerView) else _listed(view).answers
+        return Prompt((*messages, Message("question", view.question), *(Message("answer", text) for text in answers)))
+
+    def rank(self, views: Sequence[ListView]) -> Iterator[tuple[int, tuple[Outcome, ...]]]:
+        """Score the answers of each list against each other: the mean of an answer's margins; two have half each."""
+        for place, view in enumerate(views):
+            began = time.perf_counter()
+            scores = self._rank(view)
+            share_ms = (time.perf_counter() - began) * 1000 / max(len(scores), 1)
+            yield place, tuple(Outcome.scored(score, latency_ms=share_ms) for score in scores)
+
+    def compare(self, views: Sequence[PairView]) -> Iterator[tuple[int, Outcome]]:
+        """Judge each pair by the list of its two answers."""
+        return compare_by_rank(self, views)
+
+    def rate(self, views: Sequence[AnswerView]) -> Iterator[tuple[int, Outcome]]:
+        """Score each answer alone, against the typical one."""
+        for place, view in enumerate(views):
+            began = time.perf_counter()
+            texts = tuple(post.text for post in view.posts)
+            (traits,) = self._traits(view.question, (view.answer,), texts)
+            score = self.contrast.alone(traits, self._odds(view))
+            yield place, Outcome.scored(score, latency_ms=(time.perf_counter() - began) * 1000)
+
+    def _rank(self, view: ListView) -> list[float]:
+        answers = sorted(set(view.answers))  # read and weighed in one order, however they stand in the list
+        traits = self._traits(view.question, tuple(answers), tuple(post.text for post in view.posts))
+        odds = self._odds(view)
+        against = np.zeros((len(answers), len(answers)))
+        for one, two in itertools.combinations(range(len(answers)), 2):
+            preferred = taste(self.contrast.shares(traits[one], traits[two]), odds)
+            flaw = self.contrast.flaw(traits[one]) - self.contrast.flaw(traits[two])
+            found = margin(preferred, flaw, self.contrast.spoilt(traits[one]), self.contrast.spoilt(traits[two]))
+            against[one, two], against[two, one] = found, -found
+        places = [answers.index(answer) for answer in view.answers]
+        return [float(against[place, places].sum() / len(places)) for place in places]
+
+    def _odds(self, view: AnswerView | ListView) -> Floats:
+        shots = self._shots(view.user)
+        key = (tuple(post.text for post in view.posts), view.plan, shots)
+        if key not in self._persons:
+            _make_room(self._persons)
+            odds = self.contrast.person(key[0], key[1])
+            for shot in shots:
+                better, worse = self._traits(shot.question, (shot.chosen, shot.rejected), ())
+                odds = odds + judged(self.contrast.shares(better, worse))
+            self._persons[key] = np.clip(odds, -_LIMIT, _LIMIT)
+        return self._persons[key]
+
+    def _traits(self, question: str, answers: tuple[str, ...], posts: tuple[str, ...]) -> list[Traits]:
+        key = (question, answers, posts)
+        if key not in self._lists:
+            _make_room(self._lists)
+            self._lists[key] = self._reader.read(question, answers, posts)
+        return self._lists[key]
+
+    def _shots(self, user: str | None) -> tuple[Judgment, ...]:
+        return self._judged.get(user, ()) if user is not None else ()
+
+
+def _listed(view: PairView | ListView) -> ListView:
+    return ListView.of(view) if isinstance(view, PairView) else view
+
+
+def _make_room(kept: dict[Any, Any]) -> None:
+    while len(kept) >= _KEPT:
+        del kept[next(iter(kept))]
+
+
+def open_stances(folder: Path, record: artifact.PersonalRecord, options: ModelOptions) -> Encoder | None:
+    """The tuned encoder that posts are read by, where the model has one."""
+    from prbench.models.personal.features import FeatureStore
+    from prbench.models.registry import load_encoder
+
+    if not record.settings.get("stances"):
+        return None
+    kept = ModelOptions(device=options.device, batch_tokens=options.batch_tokens)
+    return FeatureStore(load_encoder(f"embed:{folder}/{record.settings['stances']}", kept))
+
+
+def open_contrast(
+    folder: Path, record: artifact.PersonalRecord, address: str, stances: Encoder | None = None
+) -> Contrast:
+    """What the model in a folder has learned."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    try:
+        return Contrast(load_file(folder / artifact.WEIGHTS), record.settings["axes"], stances)
+    except (KeyError, OSError, SafetensorError, UnicodeDecodeError) as error:
+        raise ModelError(
+            f"{address}: {str(folder / artifact.WEIGHTS)!r} cannot be read: {error}", hint="train the model again"
+        ) from error

@@ -1,0 +1,121 @@
+"""What `contrast` sees of an answer: its terms, a few counts, and its vector.
+
+The counts say how a text is made (length, lists, figures, marks, address) and whether it can be an answer at all: an
+empty, repeated or scrambled text, one on another subject, or a copy of what the user wrote stands out in them.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from prbench.models.ngrams import NGrams, Row, words
+from prbench.models.personal.features import Encoder
+from prbench.models.personal.pieces import pieces
+
+Floats = npt.NDArray[np.float64]
+
+TERMS_SCALE, COUNTS_SCALE, VECTOR_SCALE = 1.0, 0.3, 0.5
+"""Of the three parts against each other under one penalty; chosen on validation."""
+_NUMBERED = re.compile(r"^\s*\d+[.)]", re.MULTILINE)
+_SENTENCE = re.compile(r"[.!?]+")
+_OWN, _YOURS = frozenset({"i", "my", "me", "we", "our"}), frozenset({"you", "your"})
+_LONG_WORD = 7
+_RUN = 5
+"""Words in a run that is looked for in the posts."""
+COUNTS, TELLING = 21, 7
+"""How many counts there are, and how many of them, the last ones, tell whether a text is an answer at all."""
+_ANYTHING = "width"
+
+
+class Traits(NamedTuple):
+    """One answer."""
+
+    terms: Row
+    dense: Floats
+    """Counts, then the vector, scaled."""
+
+
+class TraitReader:
+    """Reads answers.
+
+    Args:
+        grams: The terms that are known.
+        encoder: Maps texts to vectors of length 1.
+    """
+
+    def __init__(self, grams: NGrams, encoder: Encoder) -> None:
+        self.grams = grams
+        self._encoder = encoder
+
+    def read(self, question: str, answers: Sequence[str], posts: Sequence[str] = ()) -> list[Traits]:
+        """The traits of answers to one question for a user with these posts."""
+        vectors = self._vectors([question, *answers])
+        runs = {run for post in posts for run in _runs(words(post))}
+        return [
+            Traits(
+                self.grams.row(answer),
+                np.concatenate(
+                    [
+                        COUNTS_SCALE * self._counts(question, answer, float(vector @ vectors[0]), runs),
+                        VECTOR_SCALE * vector,
+                    ]
+                ),
+            )
+            for answer, vector in zip(answers, vectors[1:], strict=True)
+        ]
+
+    def prepare(self, texts: Sequence[str]) -> None:
+        """Embed everything that will be asked for in one go."""
+        self._encoder.encode(list(dict.fromkeys(piece for text in texts if words(text) for piece in pieces(text, 1))))
+
+    def _vectors(self, texts: Sequence[str]) -> Floats:
+        """The mean vector of each text's sentences; zeros for a text without words."""
+        parts = [pieces(text, 1) if words(text) else [] for text in texts]
+        vectors = self._encoder.encode([piece for part in parts for piece in part] or [_ANYTHING]).astype(np.float64)
+        bounds = np.cumsum([0, *map(len, parts)])
+        nothing = np.zeros(vectors.shape[1])
+        return np.stack([vectors[start:end].mean(0) if end > start else nothing for start, end in pairwise(bounds)])
+
+    def _counts(self, question: str, answer: str, nearness: float, runs: set[tuple[str, ...]]) -> Floats:
+        found, asked = words(answer), set(words(question))
+        count, spoken = max(len(found), 1), max(len(_SENTENCE.findall(answer)), 1)
+        neighbours = list(pairwise(found))
+        own_runs = _runs(found)
+        return np.array(
+            [
+                math.log(count),
+                math.log(count / spoken),
+                float(bool(_NUMBERED.search(answer))),
+                min(answer.count("\n"), 20) / 5,
+                min(answer.count("?") / spoken, 3),
+                min(answer.count("!") / spoken, 3),
+                10 * _share([word == "0" for word in found]),
+                5 * _share([len(word) > _LONG_WORD for word in found]),
+                sum(map(len, found)) / count / 3,
+                float('"' in answer or "“" in answer),
+                10 * _share([word in _OWN for word in found]),
+                10 * _share([word in _YOURS for word in found]),
+                float("%" in answer),
+                min((answer.count(";") + answer.count(":")) / spoken, 3),
+                4 * nearness,
+                3 * _share([word in asked for word in found]),
+                5 * _share([self.grams.knows(word) for word in found]),
+                5 * _share([self.grams.knows(f"{pair[0]} {pair[1]}") for pair in neighbours]),
+                3 * len(set(found)) / count,
+                5 * len(set(neighbours)) / max(len(neighbours), 1),
+                5 * _share([run in runs for run in own_runs]),
+            ]
+        )
+
+
+def _share(flags: Sequence[bool]) -> float:
+    return sum(flags) / len(flags) if flags else 0.0
+
+
+def _runs(found: Sequence[str]) -> list[tuple[str, ...]]:
+    return [tuple(found[start : start + _RUN]) for start in range(len(found) - _RUN + 1)]

@@ -1,0 +1,164 @@
+"""A model that sees answers together: antisymmetric to the bit, lists, single answers, judged pairs, and its floor."""
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tiny_models
+from prbench.config import ModelOptions
+from prbench.errors import ModelError
+from prbench.models import load_model
+from prbench.models.lists import OneByOne, alone, as_ranker
+from prbench.models.personal import rater
+from prbench.models.personal.contrast import ContrastRanker, judged, margin, taste
+from prbench.run.work import orders_of
+from prbench.train.contrast import ContrastOptions, train_contrast
+from prbench.types import AnswerView, Judgment, ListView, PairView, Post
+from split_suite import split_pairs, write_suite
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("contrast")
+    base, suite = tiny_models.save_encoder(folder / "base"), str(write_suite(folder / "suite.jsonl"))
+    options = ContrastOptions(encoder=f"embed:{base}", also="", folds=2)
+    record = train_contrast(options, folder / "model", suite=suite)
+    assert record.method == "contrast"
+    return folder / "model"
+
+
+@pytest.fixture
+def model(trained: Path) -> ContrastRanker:
+    found = load_model(f"personal:{trained}")
+    assert isinstance(found, ContrastRanker)
+    return found
+
+
+def views() -> list[PairView]:
+    return [
+        PairView(pair.question, pair.chosen, pair.rejected, pair.profile, (), pair.user) for pair in split_pairs("test")
+    ]
+
+
+def test_swapping_the_answers_changes_the_sign_and_nothing_else(model: ContrastRanker) -> None:
+    shown = views()
+    straight = [outcome.margin for _, outcome in model.compare(shown)]
+    swapped = [outcome.margin for _, outcome in model.compare([view.swap() for view in shown])]
+    assert straight == [-margin for margin in swapped if margin is not None]
+    assert any(straight)
+
+
+def test_equal_answers_tie(model: ContrastRanker) -> None:
+    ((_, outcome),) = model.compare([PairView("Tea?", "Green.", "Green.", (), ("Blue.",))])
+    assert (outcome.verdict, outcome.margin) == ("tie", 0.0)
+
+
+def test_a_list_of_two_is_a_pair_and_a_longer_one_means_over_its_pairs(model: ContrastRanker) -> None:
+    view = views()[0]
+    answers = (view.first, view.second, "Something else entirely, with numbers 1 and 2.")
+    ((_, outcomes),) = model.rank([ListView(view.question, answers, view.posts, (), view.user)])
+    found = [outcome.score for outcome in outcomes if outcome.score is not None]
+    pairs = [PairView(view.question, one, two, view.posts, (), view.user) for one in answers for two in answers]
+    margins = np.array([outcome.margin for _, outcome in model.compare(pairs)]).reshape(3, 3)
+    assert found == pytest.approx(list(margins.sum(1) / 3))
+    assert sum(found) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_pair_is_shown_together_and_an_answer_can_be_rated_alone(model: ContrastRanker) -> None:
+    pair = split_pairs("test")[0]
+    assert orders_of(model, pair, both=True, seed=0) == ("chosen-first", "chosen-second")
+    single = alone(model)
+    assert isinstance(single, OneByOne)
+    assert orders_of(single, pair, both=True, seed=0) == ("rated",)
+    assert not hasattr(single, "compare")
+    assert single.fit_user == model.fit_user, "whatever else it offers"
+    rated = [outcome.score for _, outcome in single.rate(views()[0].answers())]
+    assert len(set(rated)) == 2
+
+
+def test_raters_are_lifted_to_lists_and_comparers_are_not(model: ContrastRanker) -> None:
+    assert as_ranker(model) is model
+    ((_, outcomes),) = as_ranker(load_model("longer")).rank([ListView("Tea?", ("Green tea.", "Black."))])
+    assert [outcome.score for outcome in outcomes] == [2.0, 1.0]
+
+    class Judge:
+        card = load_model("longer").card
+
+        def compare(self, views: object) -> None: ...
+
+    with pytest.raises(ModelError, match="cannot rank a list"):
+        as_ranker(Judge())  # type: ignore[arg-type]
+    assert alone(Judge()) is None  # type: ignore[arg-type]
+
+
+def test_the_user_decides_and_a_stranger_does_not() -> None:
+    told_apart = np.array([[0.7, 0.1], [0.1, 0.1]])
+    assert taste(told_apart, np.array([3.0, 0.0])) > 0
+    assert taste(told_apart, np.array([-3.0, 0.0])) == pytest.approx(-taste(told_apart, np.array([3.0, 0.0])))
+    assert taste(told_apart, np.zeros(2)) == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize("preferred", [-6.0, 0.0, 6.0])
+def test_a_text_that_is_no_answer_loses_whatever_the_taste(preferred: float) -> None:
+    assert margin(preferred, 0.0, -8.0, 8.0) > 7
+    assert margin(preferred, 0.2, 8.0, -8.0) == pytest.approx(-margin(-preferred, -0.2, -8.0, 8.0))
+    assert margin(preferred, 0.0, -8.0, -8.0) == preferred
+
+
+def test_a_judged_pair_moves_the_side_that_decided_it() -> None:
+    moved = judged(np.array([[0.8, 0.1], [0.0, 0.1]]))
+    assert moved[0] > 1.0
+    assert moved[1] == pytest.approx(0.0)
+    assert judged(np.array([[0.0, 0.1], [0.8, 0.1]]))[0] == pytest.approx(-moved[0])
+
+
+def test_it_adapts_to_judgments_and_forgets_them(model: ContrastRanker) -> None:
+    view = views()[0]
+    stranger = PairView(view.question, view.first, view.second, (), (), "ann")
+    before = next(model.compare([stranger]))[1].margin
+    prompt = model.render(stranger)
+    model.fit_user("ann", [Judgment(question=view.question, chosen=view.first, rejected=view.second)])
+    after = next(model.compare([stranger]))[1].margin
+    assert model.render(stranger) != prompt, "what a user has judged is in the call's key"
+    model.fit_user("ann", [])
+    assert before is not None
+    assert after is not None
+    assert after > before
+    assert next(model.compare([stranger]))[1].margin == before
+    with pytest.raises(ModelError, match="which is no Judgment"):
+        model.fit_user("ann", [{"question": "Tea?"}])  # type: ignore[list-item]
+
+
+def test_opened_twice_it_says_the_same(trained: Path) -> None:
+    said = []
+    for _ in range(2):
+        found = rater.load(str(trained), ModelOptions())
+        assert isinstance(found, ContrastRanker)
+        said.append([outcome.margin for _, outcome in found.compare(views())])
+    assert said[0] == said[1]
+    assert found.card.revision
+
+
+def test_damaged_weights_are_named(trained: Path, tmp_path: Path) -> None:
+    (tmp_path / "personal.json").write_bytes((trained / "personal.json").read_bytes())
+    (tmp_path / "weights.safetensors").write_bytes(b"not weights")
+    with pytest.raises(ModelError, match="cannot be read"):
+        rater.load(str(tmp_path), ModelOptions())
+
+
+@pytest.mark.parametrize("answer", ["", "  ", ".....", "…", "\u200b"])
+def test_an_empty_answer_is_read_without_failing(model: ContrastRanker, answer: str) -> None:
+    post = Post(id="1", text="I like blue tea.")
+    ((_, outcome),) = model.compare([PairView("Tea?", "Blue tea is good.", answer, (post,), (), "ann")])
+    assert outcome.status == "ok"
+    ((_, rated),) = model.rate([AnswerView("Tea?", answer, (post,), (), "ann")])
+    assert rated.status == "ok"
+
+
+def test_margins_do_not_depend_on_what_else_is_asked(model: ContrastRanker) -> None:
+    shown = views()
+    random.Random(0).shuffle(shown)
+    together = [outcome.margin for _, outcome in model.compare(shown)]
+    assert together == pytest.approx([next(model.compare([view]))[1].margin for view in shown], abs=1e-6)

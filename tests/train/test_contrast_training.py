@@ -1,0 +1,71 @@
+"""Training of `contrast`: what it learns from, the same weights for the same seed, and spoilt answers by rule."""
+
+from pathlib import Path
+
+import pytest
+
+import tiny_models
+from prbench.errors import DataError
+from prbench.train.contrast import ContrastOptions, aspect_lines, train_contrast
+from prbench.train.stances import Axes, Stance, stated
+from prbench.train.unsound import unsound
+from prbench.types import Aspect, Pair
+from split_suite import split_pairs, write_suite
+
+AXES = Axes({"tea": {"blue", "green"}, "food": {"red", "white"}})
+
+
+def pair(axis: str, pole: str, *aspects: str) -> Pair:
+    return Pair(
+        id=axis,
+        user="ann",
+        question="Tea?",
+        chosen="Blue.",
+        rejected="Green.",
+        rubric_aspects=tuple(Aspect(aspect=text) for text in aspects),
+        tags={"axis": axis, "pole": pole},
+    )
+
+
+def test_an_aspect_belongs_to_an_axis_only_where_that_is_certain() -> None:
+    both, one = pair("tea+food", "blue+red", "Wants blue", "Wants red"), pair("food", "red", "Wants blue", "Wants red")
+    assert [stance for stance, _ in stated(both, AXES)] == [Stance("tea", -1), Stance("food", -1)]
+    assert stated(one, AXES) == [], "both answers are blue: the first aspect does not decide, and nothing says so"
+    lines = aspect_lines([both, one], AXES)
+    assert {text: line.stance for text, line in lines.items()} == {
+        "Wants blue": Stance("tea", -1),
+        "Wants red": Stance("food", -1),
+    }
+
+
+def test_spoilt_answers_are_of_every_kind_and_the_same_for_a_seed() -> None:
+    pairs = split_pairs("train")
+    made = list(unsound(pairs, 0))
+    assert made == list(unsound(pairs, 0))
+    assert made != list(unsound(pairs, 1))
+    answers = {text for one in pairs for text in (one.chosen, one.rejected)}
+    assert all(one.sound in answers for one in made)
+    assert any(not any(map(str.isalnum, one.spoilt)) for one in made), "nothing but marks"
+    assert any(one.spoilt == one.question for one in made)
+    assert any(one.spoilt in one.posts for one in made), "pasted from the profile"
+    assert any(one.spoilt in answers and one.sound != one.spoilt for one in made), "off the subject"
+
+
+def test_the_same_training_gives_the_same_weights_and_a_leak_is_refused(tmp_path: Path) -> None:
+    base, suite = tiny_models.save_encoder(tmp_path / "base"), str(write_suite(tmp_path / "suite.jsonl"))
+    options = ContrastOptions(encoder=f"embed:{base}", also="", folds=2)
+    told: list[str] = []
+    for name in ("one", "two"):
+        record = train_contrast(options, tmp_path / name, suite=suite, tell=told.append)
+    assert (tmp_path / "one" / "weights.safetensors").read_bytes() == (
+        tmp_path / "two" / "weights.safetensors"
+    ).read_bytes()
+    assert 0 <= record.training.validation["accuracy"] <= 1
+    assert record.training.extra_texts > 0
+    assert any("gains" in line for line in told)
+    leaking = [*split_pairs("train"), *split_pairs("validation")]
+    leaking += [
+        one.model_copy(update={"question": one.question.replace("test:", "train:")}) for one in split_pairs("test")
+    ]
+    with pytest.raises(DataError, match="in the training split too"):
+        train_contrast(options, tmp_path / "leak", suite=str(write_suite(tmp_path / "leak.jsonl", leaking)))
