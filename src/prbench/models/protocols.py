@@ -136,4 +136,17 @@ class Adaptive(Protocol):
         ...
 
 
+@runtime_checkable
+class Forgetful(Protocol):
+    """A model that keeps what it computed from texts, and can be told not to."""
+
+    def hold_back(self) -> None:
+        """Keep a bounded part of what is computed from now on, in memory only; called once by a server."""
+        ...
+
+    def forget(self) -> None:
+        """Drop everything that was computed from texts since."""
+        ...
+
+
 Model = Rater | Comparer

@@ -8,7 +8,7 @@ from prbench.config import digest
 from prbench.data import Suite, load_pairs
 from prbench.errors import ConfigError, ModelError, PrbenchError
 from prbench.models import Model, ModelCard, Rater, load_encoder, load_model
-from prbench.models.protocols import Adaptive
+from prbench.models.protocols import Adaptive, Forgetful
 from prbench.rank import BM25, Dense
 from prbench.serve.batching import Batcher, Limits
 from prbench.serve.feedback import FeedbackFile
@@ -232,6 +232,9 @@ class RewardService:
         self._changes += 1
         forgotten = self._feedback.forget(user)  # first: what stays on disk would be known again at the next start
         self._fit(user, ())
+        if isinstance(self._model, Forgetful):
+            self._model.forget()
+        self._views.renew()
         return forgotten
 
 
@@ -253,6 +256,8 @@ def open_service(
     _check_suite(pairs, context)
     if hasattr(rater, "prepare"):
         rater.prepare()
+    if isinstance(rater, Forgetful):
+        rater.hold_back()
     ranker = BM25() if config.ranker == "bm25" else Dense(load_encoder(config.ranker, config.options))
     views = Views(pairs, rater, context, ranker=ranker, seed=config.seed)
     limits = Limits(config.max_batch, config.max_wait_ms / 1000, config.max_queue, config.deadline_s)

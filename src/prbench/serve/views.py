@@ -61,6 +61,11 @@ class Views:
         """How many users the suite has."""
         return len(self._by_user)
 
+    def renew(self) -> None:
+        """Forget the texts that were shown."""
+        self._plans.clear()
+        self._builder, self._shown = self._new_builder(), 0
+
     def cost(self, item: Item) -> Waiting:
         """What scoring an item costs: its own texts, and the posts that the suite has of its user."""
         found = waiting_of(item)
@@ -90,7 +95,7 @@ class Views:
             judged: Users who have judged pairs: such a user is shown by name also where there are no posts.
         """
         if self._shown > _RENEWED_AFTER:
-            self._builder, self._shown = self._new_builder(), 0
+            self.renew()
         self._shown += len(items)
         groups: dict[_Group, list[int]] = defaultdict(list)
         for place, item in enumerate(items):

@@ -30,7 +30,7 @@ from prbench.errors import ModelError
 from prbench.models.lists import compare_by_rank
 from prbench.models.ngrams import NGrams, Row
 from prbench.models.personal import artifact
-from prbench.models.personal.features import Encoder
+from prbench.models.personal.features import Encoder, FeatureStore
 from prbench.models.personal.pieces import pieces
 from prbench.models.personal.traits import COUNTS, Floats, TraitReader, Traits
 from prbench.models.protocols import ModelCard
@@ -230,6 +230,20 @@ class ContrastRanker:
         if judgments:
             self._judged[user] = tuple(judgments)
 
+    def hold_back(self) -> None:
+        """Write no vectors from now on: texts that a server meets are not this machine's to keep."""
+        for encoder in (self._encoder, self._stances):
+            if isinstance(encoder, FeatureStore):
+                encoder.hold_back()
+
+    def forget(self) -> None:
+        """Drop what was made of users' texts; it is computed again where it is needed."""
+        self._persons.clear()
+        self._lists.clear()
+        for encoder in (self._encoder, self._stances):
+            if isinstance(encoder, FeatureStore):
+                encoder.forget()
+
     def render(self, view: AnswerView | PairView | ListView) -> Prompt:
         """Each text as a turn of its own."""
         messages = [Message("post", post.text) for post in view.posts]
@@ -311,7 +325,6 @@ def _make_room(kept: dict[Any, Any]) -> None:
 
 def open_stances(folder: Path, record: artifact.PersonalRecord, options: ModelOptions) -> Encoder | None:
     """The tuned encoder that posts are read by, where the model has one."""
-    from prbench.models.personal.features import FeatureStore
     from prbench.models.registry import load_encoder
 
     if not record.settings.get("stances"):

@@ -21,6 +21,8 @@ from prbench.errors import ModelError
 Vectors = npt.NDArray[np.float32]
 _KEY_BYTES = 16
 _WIDEST = 2**20
+MOST_HELD = 50_000
+"""Vectors that a server keeps in memory: some 77 MB at MiniLM's width."""
 _CHUNK = 1024
 """Texts embedded between two writes: what an interruption can cost, and how long another process waits."""
 
@@ -69,6 +71,8 @@ class FeatureStore:
         self._rows: dict[bytes, int] = {}
         self._read = 0
         self._table: Vectors | None = None
+        self._held: dict[bytes, Vectors] | None = None
+        self._most = 0
 
     @property
     def name(self) -> str:
@@ -78,11 +82,44 @@ class FeatureStore:
     def encode(self, texts: Sequence[str]) -> Vectors:
         """The vector of each text, from the store where it is there."""
         keys = [_key(text) for text in texts]
+        if self._held is not None:
+            return self._from_memory(keys, texts, self._held)
         if any(key not in self._rows for key in keys):
             self._add(dict(zip(keys, texts, strict=True)))
         if self._table is None:
             return np.zeros((0, 0), dtype=np.float32)
         return np.asarray(self._table[[self._rows[key] for key in keys]])
+
+    def hold_back(self, most: int = MOST_HELD) -> None:
+        """Write nothing from now on: at most so many new vectors are kept, in memory, the oldest dropped first.
+
+        What is on disk already is still read. Meant for servers, which meet new texts for weeks.
+        """
+        if self.folder.is_dir():
+            with files.locked(self.folder / "lock"):
+                self._refresh()
+        self._held, self._most = {}, most
+
+    def forget(self) -> None:
+        """Drop all vectors that were computed since `hold_back`."""
+        if self._held is not None:
+            self._held.clear()
+
+    def _from_memory(self, keys: Sequence[bytes], texts: Sequence[str], held: dict[bytes, Vectors]) -> Vectors:
+        missing = {
+            key: text for key, text in zip(keys, texts, strict=True) if key not in self._rows and key not in held
+        }
+        if missing:
+            held.update(zip(missing, np.asarray(self.encoder.encode(list(missing.values())), np.float32), strict=True))
+        found = [held[key] if key in held else np.asarray(self._disk_row(key)) for key in keys]
+        while len(held) > self._most:
+            del held[next(iter(held))]
+        return np.stack(found) if found else np.zeros((0, 0), dtype=np.float32)
+
+    def _disk_row(self, key: bytes) -> Vectors:
+        if self._table is None:
+            raise KeyError(key)
+        return np.asarray(self._table[self._rows[key]])
 
     def _add(self, texts: dict[bytes, str]) -> None:
         wanted = list(texts.items())

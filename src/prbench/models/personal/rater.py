@@ -99,6 +99,17 @@ class PersonalRater:
         if judgments:
             self._judged[user] = tuple(judgments)
 
+    def hold_back(self) -> None:
+        """Write no vectors from now on: texts that a server meets are not this machine's to keep."""
+        if isinstance(self._reader.encoder, FeatureStore):
+            self._reader.encoder.hold_back()
+
+    def forget(self) -> None:
+        """Drop what was made of users' texts; it is computed again where it is needed."""
+        self._states.clear()
+        if isinstance(self._reader.encoder, FeatureStore):
+            self._reader.encoder.forget()
+
     def render(self, view: AnswerView) -> Prompt:
         """Each text as a turn of its own: the model embeds them one by one."""
         messages = [Message("post", post.text) for post in view.posts]
