@@ -12,8 +12,8 @@ To its log-odds are added what everybody prefers: f(a) − f(b) for flaws in the
 s = h(b) − h(a), where h = log(1 + eᵘ) and u are the log-odds, linear in the counts, that a text is no answer at all
 (empty, repeated, garbled, on another subject, pasted). Of two answers s is nearly 0; where it is not, taste does not
 count any more: it is weighed by 1 − tanh²(s / 2). Swapping the answers changes the sign of the margin and nothing else.
-An answer in a list has the mean of its margins. Alone, it has r(a) = (1 − σ(u)) Σₖ 2 tanh(Lₖ / 2) mₖ(a − t) +
-f(a − t) − 2 h(a) against the typical answer t.
+An answer in a list has the mean of its margins. Alone, it has r(a) = c (1 − σ(u′)) Σₖ 2 tanh(Lₖ / 2) mₖ(a − t) +
+f(a − t) − 2 log(1 + eᵘ′) against the typical answer t, with u′ a little below u.
 """
 
 import itertools
@@ -44,6 +44,8 @@ _LIMIT = 6.0
 WINDOW = 2
 _SILENCE = 0.1
 """How much of the share for "nothing" stands on either side: a piece that may say nothing moves little."""
+_ALONE, _DOUBT = 0.05, 1.0
+"""Of an answer alone: what of mₖ is kept, since nothing tells which axis decides, and what u must exceed."""
 _KEPT = 1024
 """Users, and lists of answers, that are kept at a time."""
 _TRUST = 0.9
@@ -108,8 +110,8 @@ class Contrast:
         """The reward of one answer against the typical one."""
         below = self._sides[len(self.grams.vocabulary) :, 0].astype(np.float64)
         own = one.terms.values @ self._sides[one.terms.columns, 0].astype(np.float64) + one.dense @ below
-        preferred = float(2 * np.tanh(odds_K / 2) @ (own - self._typical[:-1]))
-        spoilt = self.spoilt(one)
+        preferred = _ALONE * float(2 * np.tanh(odds_K / 2) @ (own - self._typical[:-1]))
+        spoilt = self.spoilt(one) - _DOUBT
         sound = 0.5 * (1 - np.tanh(spoilt / 2))
         return float(sound * preferred + self.flaw(one) - self._typical[-1] - 2 * np.logaddexp(0, spoilt))
 
