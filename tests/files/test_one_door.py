@@ -28,7 +28,6 @@ ALLOWED = {
     "config.py": "the content of a template or a file of plans is part of what a run is; `files` stands beside it",
     "data/compact.py": "suites that ship with the package, with dictionaries that rows would lose",
     "models/personal/features.py": "rows of a fixed width behind a known offset",
-    "models/personal/stance_encoder.py": "numpy arrays, refused by name where they are damaged",
     "scorecard/machine.py": "what the kernel says of the machine",
 }
 

@@ -6,8 +6,9 @@ import sqlite3
 import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -141,14 +142,20 @@ def parquet_rows(
         ) from error
 
 
-def load_tensors(path: Path, *, raises: type[PrbenchError] = FileError, hint: str = _RESTORE) -> dict[str, Any]:
-    """Read a safetensors file as torch tensors."""
+def load_tensors(
+    path: Path,
+    *,
+    kind: Literal["torch", "numpy"] = "torch",
+    raises: type[PrbenchError] = FileError,
+    hint: str = _RESTORE,
+) -> dict[str, Any]:
+    """Read a safetensors file as torch tensors, or as numpy arrays where torch is not needed."""
     from safetensors import SafetensorError
-    from safetensors.torch import load_file
 
+    reader = import_module(f"safetensors.{kind}")
     try:
         with disk_errors(path, "read", raises=raises, hint=hint):
-            return dict(load_file(path))
+            return dict(reader.load_file(path))
     except (SafetensorError, RuntimeError, ValueError, KeyError, OverflowError) as error:
         if isinstance(error, PrbenchError):
             raise

@@ -27,6 +27,7 @@ import numpy as np
 
 from prbench.config import ModelOptions
 from prbench.errors import ModelError
+from prbench.files import checked, load_tensors
 from prbench.models.lists import compare_by_rank
 from prbench.models.ngrams import NGrams, Row
 from prbench.models.personal import artifact
@@ -339,12 +340,7 @@ def open_contrast(
     folder: Path, record: artifact.PersonalRecord, address: str, stances: Encoder | None = None
 ) -> Contrast:
     """What the model in a folder has learned."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
-
-    try:
-        return Contrast(load_file(folder / artifact.WEIGHTS), record.settings["axes"], stances)
-    except (KeyError, OSError, SafetensorError, UnicodeDecodeError) as error:
-        raise ModelError(
-            f"{address}: {str(folder / artifact.WEIGHTS)!r} cannot be read: {error}", hint="train the model again"
-        ) from error
+    hint = "train the model again"
+    weights = load_tensors(folder / artifact.WEIGHTS, kind="numpy", raises=ModelError, hint=hint)
+    with checked(f"{address}: {str(folder / artifact.WEIGHTS)!r}", raises=ModelError, hint=hint):
+        return Contrast(weights, record.settings["axes"], stances)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from prbench.errors import ModelError
-from prbench.files import read_json
+from prbench.files import checked, load_tensors, read_json
 from prbench.models.personal.features import Encoder, Vectors
 
 HEAD = "stances.safetensors"
@@ -29,9 +29,6 @@ class StanceEncoder:
     """
 
     def __init__(self, encoder: Encoder, folder: Path, *, vectors: bool = False) -> None:
-        from safetensors import SafetensorError
-        from safetensors.numpy import load_file
-
         if not (folder / HEAD).is_file():
             raise ModelError(
                 f"embed:{folder}#stances: the folder has no {HEAD}",
@@ -39,16 +36,13 @@ class StanceEncoder:
             )
         self._encoder = encoder
         self._vectors = vectors
-        try:
-            head = load_file(folder / HEAD)
+        head = load_tensors(folder / HEAD, kind="numpy", raises=ModelError, hint=_TUNE)
+        with checked(folder / HEAD, raises=ModelError, hint=_TUNE):
             self._weight, self._bias = head["weight"], head["bias"]
-            named = read_json(folder / AXES, raises=ModelError, hint=_TUNE)
+        named = read_json(folder / AXES, raises=ModelError, hint=_TUNE)
+        with checked(folder / AXES, raises=ModelError, hint=_TUNE):
             self.poles: dict[str, tuple[str, str]] = {axis: (one, two) for axis, (one, two) in named.items()}
             """The two poles of each axis, in the order of the values."""
-        except (AttributeError, KeyError, OSError, OverflowError, SafetensorError, TypeError, ValueError) as error:
-            raise ModelError(
-                f"embed:{folder}#stances: its head cannot be read ({type(error).__name__})", hint=_TUNE
-            ) from error
         if len(self._bias) != 3 * len(self.poles):
             raise ModelError(
                 f"embed:{folder}#stances: a head of {len(self._bias)} values, and {len(self.poles)} axes", hint=_TUNE
