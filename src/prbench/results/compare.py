@@ -113,7 +113,8 @@ def history(runs: Sequence[Loaded], context: str | None = None, *, level: float 
 def _shared_context(*runs: Loaded) -> str:
     shared = [name for name in runs[0].credits if all(name in run.credits for run in runs)]
     if not shared:
-        raise RunError("the runs have no context in common", hint="run them with the same --context")
+        names = ", ".join(repr(run.name) for run in runs)
+        raise RunError(f"the runs {names} have no context in common", hint="run them with the same --context")
     return "profile" if "profile" in shared else shared[0]
 
 

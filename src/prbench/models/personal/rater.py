@@ -197,7 +197,7 @@ def open_encoder(record: artifact.PersonalRecord, folder: Path, options: ModelOp
     address = f"embed:{folder}/{record.encoder}" if own else record.encoder
     try:
         encoder = load_encoder(address, ModelOptions(device=options.device, batch_tokens=options.batch_tokens))
-    except AddressError as error:
+    except (AddressError, ModelError) as error:
         raise ModelError(f"{folder / artifact.RECORD} names an encoder: {error.message}", hint=error.hint) from error
     found = encoder_revision(encoder)
     if record.encoder_revision and found and found != record.encoder_revision:

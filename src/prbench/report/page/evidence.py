@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from prbench.config import RunConfig
-from prbench.errors import ConfigError, RunError
+from prbench.errors import ConfigError, PrbenchError, RunError
+from prbench.files import damaged, exists
 from prbench.report.finished import records_fingerprint
 from prbench.results import (
     Credit,
@@ -104,13 +105,16 @@ def read_runs(paths: Sequence[Path]) -> Evidence:
 def _read(path: Path) -> Entry:
     folder = RunFolder.existing(path)
     facts, rows, records = read_facts(folder), read_rows(folder), folder.records()
-    finished = (folder.path / "result.json").is_file()
+    finished = exists(folder.path / "result.json", raises=RunError)
+    result = read_result(folder) if finished else recompute(folder, records.values())
+    if set(result.contexts) != set(facts.contexts):
+        raise _misfit(folder.path, "contexts")
     return Entry(
         label=facts.card.address,
         path=folder.path,
         config=read_settings(folder),
         facts=facts,
-        result=read_result(folder) if finished else recompute(folder, records.values()),
+        result=result,
         rows={row.id: row for row in rows},
         records=_sorted_out(records.values()),
         credits=credits_by_context(rows, records.values(), facts.contexts, facts.expected),
@@ -137,8 +141,15 @@ def _baseline_credits(entry: Entry) -> dict[str, Credits]:
     records: dict[str, list[Record]] = {}
     for score in read_baselines(RunFolder(entry.path)):
         records.setdefault(score.baseline, []).append(score.record())
+    if set(records) != set(entry.result.baselines):
+        raise _misfit(entry.path, "baselines")
     rows = list(entry.rows.values())
     return {name: credits_by_context(rows, found, ["none"], 1)["none"] for name, found in records.items()}
+
+
+def _misfit(path: Path, what: str) -> PrbenchError:
+    hint = "the command that made the run computes its result anew, without a call"
+    return damaged(path / "result.json", f"its {what} are not those of the run", raises=RunError, hint=hint)
 
 
 def _labelled(entries: Sequence[Entry]) -> tuple[Entry, ...]:

@@ -5,9 +5,10 @@ import math
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
+from pydantic import model_validator
 
 from prbench.judge import HIGHEST
 from prbench.stats import Clusters, Estimate, OverOptimisation, ratio_interval
@@ -23,7 +24,7 @@ from prbench.stats.best_of import (
 from prbench.studies.best_of_n.items import Item
 from prbench.studies.best_of_n.scores import Place
 from prbench.studies.study import Judge
-from prbench.types import Frozen
+from prbench.types import Count, Frozen
 
 Json = dict[str, Any]
 Values = Mapping[Place, float | None]
@@ -111,9 +112,16 @@ class BestOfCurves(Frozen):
     endpoint: str
     judge: Judge
     details: CurvesDetails
-    ks: tuple[int, ...]
+    ks: tuple[Count, ...]
     lines: CommonLines
     models: Mapping[str, ModelCurve]
+
+    @model_validator(mode="after")
+    def _every_k_has_its_values(self) -> Self:
+        common = (self.lines.random, self.lines.oracle, self.lines.dropped)
+        if any(len(line) != len(self.ks) for line in (*common, *(model.points for model in self.models.values()))):
+            raise ValueError(f"there are {len(self.ks)} values of k, and a line of another length")
+        return self
 
 
 class Entered(NamedTuple):
