@@ -140,7 +140,7 @@ def test_a_known_logit_is_checked():
 
 def test_a_known_logit_outweighs_the_look_of_the_others():
     with FakeVllm(lambda _: [0.2], activates=False) as server:
-        connect(server, expect_logit=0.2)
+        assert connect(server, expect_logit=0.2).card.address == server.address
 
 
 def test_the_probe_can_be_scored_by_any_rater():

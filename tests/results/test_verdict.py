@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from prbench import evaluate
-from prbench.results import METRICS, RULE, Effects, Grade, verdict
+from prbench.results import METRICS, RULE, Effects, UserGrade, verdict
 from prbench.stats import Estimate
 from small_suite import follows_posts, mirrored
 
@@ -35,20 +35,20 @@ def made(found, own, gain, specificity, reversal=None, keep=("none", "profile", 
 POSITIVE, NOTHING, WIDE, NEGATIVE = (0.1, 0.05, 0.15), (0.0, -0.02, 0.02), (0.05, -0.1, 0.2), (-0.1, -0.15, -0.05)
 
 CASES = {
-    "knows": ((0.8, 0.76, 0.84), POSITIVE, POSITIVE, POSITIVE, Grade.KNOWS),
-    "knows, unmirrored": ((0.8, 0.75, 0.84), POSITIVE, POSITIVE, None, Grade.KNOWS),
-    "high but the interval begins too low": ((0.8, 0.74, 0.86), POSITIVE, POSITIVE, POSITIVE, Grade.FOLLOWS),
-    "follows": ((0.62, 0.58, 0.66), POSITIVE, POSITIVE, POSITIVE, Grade.FOLLOWS),
-    "does not turn round": ((0.62, 0.58, 0.66), POSITIVE, POSITIVE, NOTHING, Grade.SWAYED),
-    "any user does": ((0.53, 0.505, 0.561), POSITIVE, NOTHING, POSITIVE, Grade.SWAYED),
-    "only other users hurt": ((0.5, 0.48, 0.52), NOTHING, POSITIVE, None, Grade.SWAYED),
-    "worse with the user": ((0.45, 0.4, 0.49), NEGATIVE, NOTHING, None, Grade.SWAYED),
-    "another user serves better": ((0.5, 0.48, 0.52), NOTHING, NEGATIVE, None, Grade.SWAYED),
-    "ignores": ((0.5, 0.5, 0.5), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), Grade.IGNORES),
-    "ignores, nearly": ((0.5, 0.49, 0.51), NOTHING, NOTHING, NOTHING, Grade.IGNORES),
-    "too few pairs": ((0.55, 0.3, 0.8), WIDE, WIDE, None, Grade.OPEN),
-    "no interval": ((0.55, None, None), (0.05, None, None), (0.05, None, None), None, Grade.OPEN),
-    "no other user": ((0.8, 0.76, 0.84), POSITIVE, None, None, Grade.UNSHOWN),
+    "knows": ((0.8, 0.76, 0.84), POSITIVE, POSITIVE, POSITIVE, UserGrade.KNOWS),
+    "knows, unmirrored": ((0.8, 0.75, 0.84), POSITIVE, POSITIVE, None, UserGrade.KNOWS),
+    "high but the interval begins too low": ((0.8, 0.74, 0.86), POSITIVE, POSITIVE, POSITIVE, UserGrade.FOLLOWS),
+    "follows": ((0.62, 0.58, 0.66), POSITIVE, POSITIVE, POSITIVE, UserGrade.FOLLOWS),
+    "does not turn round": ((0.62, 0.58, 0.66), POSITIVE, POSITIVE, NOTHING, UserGrade.SWAYED),
+    "any user does": ((0.53, 0.505, 0.561), POSITIVE, NOTHING, POSITIVE, UserGrade.SWAYED),
+    "only other users hurt": ((0.5, 0.48, 0.52), NOTHING, POSITIVE, None, UserGrade.SWAYED),
+    "worse with the user": ((0.45, 0.4, 0.49), NEGATIVE, NOTHING, None, UserGrade.SWAYED),
+    "another user serves better": ((0.5, 0.48, 0.52), NOTHING, NEGATIVE, None, UserGrade.SWAYED),
+    "ignores": ((0.5, 0.5, 0.5), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), UserGrade.IGNORES),
+    "ignores, nearly": ((0.5, 0.49, 0.51), NOTHING, NOTHING, NOTHING, UserGrade.IGNORES),
+    "too few pairs": ((0.55, 0.3, 0.8), WIDE, WIDE, None, UserGrade.OPEN),
+    "no interval": ((0.55, None, None), (0.05, None, None), (0.05, None, None), None, UserGrade.OPEN),
+    "no other user": ((0.8, 0.76, 0.84), POSITIVE, None, None, UserGrade.UNSHOWN),
 }
 
 
@@ -66,13 +66,13 @@ def test_the_grade_follows_from_the_intervals(found, own, gain, specificity, rev
 
 def test_a_model_that_follows_the_posts_is_found_to(found):
     said = verdict(found)
-    assert said.grade in (Grade.FOLLOWS, Grade.KNOWS)
+    assert said.grade in (UserGrade.FOLLOWS, UserGrade.KNOWS)
     assert said.sentence.endswith("it is this user that counts, not any user.")
 
 
 def test_every_grade_stands_in_the_rule_and_in_the_docs():
     page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8")
-    for grade in Grade:
+    for grade in UserGrade:
         assert grade.value in RULE
     assert RULE in page
     for name, text in METRICS.items():

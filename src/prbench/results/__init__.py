@@ -31,7 +31,7 @@ from prbench.results.result import (
     Usage,
     WorstGroup,
 )
-from prbench.results.verdict import RULE, Grade, Verdict, verdict
+from prbench.results.verdict import RULE, RunVerdict, UserGrade, verdict
 from prbench.results.verify import Mismatch, Verification, verify
 
 __all__ = [
@@ -51,7 +51,6 @@ __all__ = [
     "Credits",
     "Effect",
     "Effects",
-    "Grade",
     "Headroom",
     "Loaded",
     "Measure",
@@ -62,9 +61,10 @@ __all__ = [
     "Result",
     "RunFacts",
     "RunFolder",
+    "RunVerdict",
     "Timing",
     "Usage",
-    "Verdict",
+    "UserGrade",
     "Verification",
     "Versus",
     "WorstGroup",

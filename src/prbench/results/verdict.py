@@ -17,7 +17,7 @@ NOTHING = 0.05
 """An effect whose interval holds 0 and stays within this many points either way is taken for none."""
 
 
-class Grade(StrEnum):
+class UserGrade(StrEnum):
     """What a model makes of the user, from worst to best; the first two say that a run cannot tell."""
 
     UNSHOWN = "was not shown the user"
@@ -31,43 +31,43 @@ class Grade(StrEnum):
 RULE = f"""\
 All by 95 % intervals; own, none, other, opposite: accuracy with the user's own posts, without posts, with another
 user's, and with those of the user who wants the opposite.
-  {Grade.KNOWS}: follows this user (below), and the interval of own begins at {KNOWS_FROM:.0%} or higher
-  {Grade.FOLLOWS}: own is above other, above none, and above opposite where the suite has one
-  {Grade.SWAYED}: own differs from none, other or opposite, but does not follow this user
-  {Grade.IGNORES}: own differs from none of them, and each interval stays within ±{100 * NOTHING:.0f} points
-  {Grade.OPEN}: none of these; more pairs would tell
-  {Grade.UNSHOWN}: the run lacks `profile` (or `retrieved@K`), `none` or `other`"""
+  {UserGrade.KNOWS}: follows this user (below), and the interval of own begins at {KNOWS_FROM:.0%} or higher
+  {UserGrade.FOLLOWS}: own is above other, above none, and above opposite where the suite has one
+  {UserGrade.SWAYED}: own differs from none, other or opposite, but does not follow this user
+  {UserGrade.IGNORES}: own differs from none of them, and each interval stays within ±{100 * NOTHING:.0f} points
+  {UserGrade.OPEN}: none of these; more pairs would tell
+  {UserGrade.UNSHOWN}: the run lacks `profile` (or `retrieved@K`), `none` or `other`"""
 
 
-class Verdict(NamedTuple):
+class RunVerdict(NamedTuple):
     """A grade and the sentence that gives its numbers."""
 
-    grade: Grade
+    grade: UserGrade
     sentence: str
 
 
-def verdict(result: Result) -> Verdict:
-    """Grade a run.
+def verdict(result: Result) -> RunVerdict:
+    """UserGrade a run.
 
     Example:
         >>> print(RULE.splitlines()[2].strip()[:45])
         knows what this user wants: follows this user
     """
     grade = _grade(result)
-    return Verdict(grade, f"{result.model.address} {grade.value}{_numbers(result)}{_clause(result, grade)}.")
+    return RunVerdict(grade, f"{result.model.address} {grade.value}{_numbers(result)}{_clause(result, grade)}.")
 
 
-def _grade(result: Result) -> Grade:
+def _grade(result: Result) -> UserGrade:
     own = own_context(result.contexts)
     if own is None or result.effects.gain is None or result.effects.specificity is None:
-        return Grade.UNSHOWN
+        return UserGrade.UNSHOWN
     effects = [found for effect in (GAIN, SPECIFICITY, REVERSAL) if (found := result.effects.of(effect)) is not None]
     if all(map(_above, effects)):
         low = result.contexts[own].accuracy.low
-        return Grade.KNOWS if low is not None and low >= KNOWS_FROM else Grade.FOLLOWS
+        return UserGrade.KNOWS if low is not None and low >= KNOWS_FROM else UserGrade.FOLLOWS
     if any(_above(one) or _below(one) for one in effects):
-        return Grade.SWAYED
-    return Grade.IGNORES if all(map(_nothing, effects)) else Grade.OPEN
+        return UserGrade.SWAYED
+    return UserGrade.IGNORES if all(map(_nothing, effects)) else UserGrade.OPEN
 
 
 def _above(effect: Estimate) -> bool:
@@ -103,14 +103,14 @@ def _percent(estimate: Estimate) -> str:
     return "–" if estimate.value is None else f"{100 * estimate.value:.1f}"
 
 
-def _clause(result: Result, grade: Grade) -> str:
-    if grade is Grade.UNSHOWN:
+def _clause(result: Result, grade: UserGrade) -> str:
+    if grade is UserGrade.UNSHOWN:
         return "; --context none,profile,other tells what it makes of the user"
-    if grade is Grade.OPEN:
+    if grade is UserGrade.OPEN:
         return "; the intervals are too wide to tell more, so judge more pairs"
-    if grade is Grade.IGNORES:
+    if grade is UserGrade.IGNORES:
         return "; showing the user changes nothing that can be told from chance"
-    if grade is Grade.SWAYED:
+    if grade is UserGrade.SWAYED:
         specificity = result.effects.specificity
         if specificity is not None and _below(specificity):
             return "; another user's posts serve it better than the user's own"

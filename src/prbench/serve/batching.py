@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from prbench.models import Rater
-from prbench.serve.gathering import Waiting, gather
+from prbench.serve.gathering import Waiting, characters, gather, waiting_of
 from prbench.serve.items import Item, ItemError, Scored
 from prbench.serve.metrics import Metrics
 from prbench.types import AnswerView, Outcome
@@ -59,12 +59,6 @@ class TooManyError(Exception):
     """A request with more items than may ever wait, or more work than its deadline leaves time for."""
 
 
-def waiting_of(item: Item) -> Waiting:
-    """What an item costs by what it brings along."""
-    brought = sum(len(post.text) for post in item.posts or ()) + sum(map(len, item.plan))
-    return Waiting(item.user, item.question, len(item.answer) + 1, len(item.question) + brought)
-
-
 @dataclass(eq=False)
 class Job:
     """One request: its items, and what they came to."""
@@ -85,7 +79,7 @@ class Job:
 
     def __post_init__(self) -> None:
         """Count what it costs, and find what belongs together."""
-        self.left = _characters(self.waiting)
+        self.left = characters(self.waiting)
         for place, one in enumerate(self.waiting):
             self._places[one.user, one.question].append(place)
 
@@ -255,9 +249,9 @@ class Batcher:
                 self._learn_speed([job.waiting[place] for job, place in batch], time.perf_counter() - began)
 
     def _learn_speed(self, batch: Sequence[Waiting], took_s: float) -> None:
-        characters = _characters(batch)
-        if characters >= _TELLING:
-            found = characters / max(took_s, 1e-6)
+        cost = characters(batch)
+        if cost >= _TELLING:
+            found = cost / max(took_s, 1e-6)
             self._speed = found if self._speed is None else 0.7 * self._speed + 0.3 * found
 
     def _await_work(self) -> bool:
@@ -292,7 +286,7 @@ class Batcher:
             for job, place in batch:
                 job.left -= job.waiting[place].own
             if self._speed is not None:
-                cost = _characters([job.waiting[place] for job, place in batch])
+                cost = characters([job.waiting[place] for job, place in batch])
                 self._busy_until = time.monotonic() + cost / self._speed
         return batch
 
@@ -399,12 +393,6 @@ def read(outcome: Outcome) -> Scored:
         return ItemError("invalid", outcome.reason or "the model gave no score")
     # Asked once more: what a model makes without `Outcome.scored` has met no check.
     return outcome.score if math.isfinite(outcome.score) else ItemError("invalid", f"score is {outcome.score}")
-
-
-def _characters(waiting: Sequence[Waiting]) -> int:
-    """What items cost together: what they share is counted once."""
-    shared = {(one.user, one.question): one.shared for one in waiting}
-    return sum(shared.values()) + sum(one.own for one in waiting)
 
 
 def _settle(done: Future[Any], chore: Callable[[], Any]) -> None:

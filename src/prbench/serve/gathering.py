@@ -10,6 +10,8 @@ import math
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
+from prbench.serve.items import Item
+
 
 class Waiting(NamedTuple):
     """An item in the queue: with whom it shares a prompt, and how many characters it adds."""
@@ -55,3 +57,15 @@ def gather(waiting: Sequence[Waiting], most: int, budget: float = math.inf) -> l
             if not fitting:
                 left += waiting[places[0]].shared
     return taken
+
+
+def waiting_of(item: Item) -> Waiting:
+    """What an item costs by what it brings along."""
+    brought = sum(len(post.text) for post in item.posts or ()) + sum(map(len, item.plan))
+    return Waiting(item.user, item.question, len(item.answer) + 1, len(item.question) + brought)
+
+
+def characters(waiting: Sequence[Waiting]) -> int:
+    """What items cost together: what they share is counted once."""
+    shared = {(one.user, one.question): one.shared for one in waiting}
+    return sum(shared.values()) + sum(one.own for one in waiting)

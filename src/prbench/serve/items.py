@@ -46,11 +46,11 @@ class Item(Frozen):
         ]
 
 
-class Bounds(NamedTuple):
+class ItemBounds(NamedTuple):
     """How much an item or a judgment may hold: one long text would keep everybody else waiting.
 
     Example:
-        >>> Bounds(text=5).excess(Item(question="Tea?", answer="Green tea."))
+        >>> ItemBounds(text=5).excess(Item(question="Tea?", answer="Green tea."))
         'answer has 10 characters, and a text may have 5 (--max-text)'
     """
 

@@ -12,7 +12,7 @@ from prbench.models.protocols import Adaptive, Forgetful
 from prbench.rank import BM25, Dense
 from prbench.serve.batching import Batcher, Limits
 from prbench.serve.feedback import FeedbackFile
-from prbench.serve.items import Bounds, FloorScore, Item, ItemError, Scored
+from prbench.serve.items import FloorScore, Item, ItemBounds, ItemError, Scored
 from prbench.serve.lint import check_servable
 from prbench.serve.metrics import Metrics
 from prbench.serve.settings import ServeConfig
@@ -69,7 +69,7 @@ class RewardService:
         limits: Limits,
         suite: str,
         choice: Sequence[object],
-        bounds: Bounds,
+        bounds: ItemBounds,
         floor: str | float = "auto",
     ) -> None:
         self._model = model

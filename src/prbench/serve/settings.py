@@ -8,7 +8,7 @@ from pydantic import Field, ValidationError
 
 from prbench.config import ModelOptions
 from prbench.errors import ConfigError
-from prbench.serve.items import Bounds
+from prbench.serve.items import ItemBounds
 from prbench.types import Frozen
 from prbench.web import LOOPBACK, is_loopback
 
@@ -42,13 +42,13 @@ class ServeConfig(Frozen):
     max_queue: int = Field(default=4096, ge=1)
     max_body: int = Field(default=16 * 2**20, ge=1)
     """Most bytes of a request."""
-    max_text: int = Field(default=Bounds().text, ge=1)
+    max_text: int = Field(default=ItemBounds().text, ge=1)
     """Most characters of one text."""
-    max_posts: int = Field(default=Bounds().posts, ge=1)
+    max_posts: int = Field(default=ItemBounds().posts, ge=1)
     """Most posts of an item."""
-    max_item: int = Field(default=Bounds().item, ge=1)
+    max_item: int = Field(default=ItemBounds().item, ge=1)
     """Most characters of an item with all its posts."""
-    max_judgments: int = Field(default=Bounds().judgments, ge=1)
+    max_judgments: int = Field(default=ItemBounds().judgments, ge=1)
     """Most judgments of one user."""
     floor: Literal["auto", "off"] | float = "auto"
     """The reward of an answer that says nothing: found from the suite's answers, a number, or what the model gives."""
@@ -82,9 +82,9 @@ class ServeConfig(Frozen):
         return read_token(self.token_env)
 
     @property
-    def bounds(self) -> Bounds:
+    def bounds(self) -> ItemBounds:
         """How much an item or a judgment may hold."""
-        return Bounds(self.max_text, self.max_posts, self.max_item, self.max_judgments)
+        return ItemBounds(self.max_text, self.max_posts, self.max_item, self.max_judgments)
 
     def check_reach(self) -> None:
         """Refuse to stand open to a network by mistake."""

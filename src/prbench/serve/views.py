@@ -13,8 +13,7 @@ from prbench.contexts import ContextBuilder, ShownAnswers, Unfit
 from prbench.errors import ContextError, ModelError
 from prbench.models import Rater
 from prbench.rank import Ranker
-from prbench.serve.batching import waiting_of
-from prbench.serve.gathering import Waiting
+from prbench.serve.gathering import Waiting, waiting_of
 from prbench.serve.items import Item, ItemError
 from prbench.types import AnswerView, Context, Pair, Post
 

@@ -32,6 +32,7 @@ from prbench.models.lists import compare_by_rank
 from prbench.models.ngrams import NGrams, Row
 from prbench.models.personal import artifact
 from prbench.models.personal.features import Encoder, FeatureStore
+from prbench.models.personal.person import keep_judgments
 from prbench.models.personal.pieces import pieces
 from prbench.models.personal.traits import COUNTS, Floats, TraitReader, Traits
 from prbench.models.protocols import ModelCard
@@ -224,14 +225,7 @@ class ContrastRanker:
 
     def fit_user(self, user: str, judgments: Sequence[Judgment]) -> None:
         """Adapt to all that this user has judged; no judgments forget the user."""
-        if odd := [found for found in judgments if not isinstance(found, Judgment)]:
-            raise ModelError(
-                f"fit_user for {user!r} was given {odd[0]!r}, which is no Judgment",
-                hint="give prbench.Judgment(question=…, chosen=…, rejected=…) for each pair the user has judged",
-            )
-        self._judged.pop(user, None)
-        if judgments:
-            self._judged[user] = tuple(judgments)
+        keep_judgments(self._judged, user, judgments)
 
     def hold_back(self) -> None:
         """Write no vectors from now on: texts that a server meets are not this machine's to keep."""

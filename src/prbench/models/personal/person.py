@@ -10,6 +10,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from prbench.errors import ModelError
+from prbench.types import Judgment
+
 
 class Person(NamedTuple):
     """What is known of B users; an empty profile and no shots are a stranger."""
@@ -71,3 +74,15 @@ def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
     """
     weight = mask[..., None]
     return (values * weight).sum(1) / weight.sum(1).clamp(min=1)
+
+
+def keep_judgments(judged: dict[str, tuple[Judgment, ...]], user: str, judgments: Sequence[Judgment]) -> None:
+    """Replace what a user has judged; no judgments forget the user."""
+    if odd := [found for found in judgments if not isinstance(found, Judgment)]:
+        raise ModelError(
+            f"fit_user for {user!r} was given {odd[0]!r}, which is no Judgment",
+            hint="give prbench.Judgment(question=…, chosen=…, rejected=…) for each pair the user has judged",
+        )
+    judged.pop(user, None)
+    if judgments:
+        judged[user] = tuple(judgments)

@@ -14,7 +14,7 @@ from prbench.files import describe
 from prbench.models.personal import artifact, shipped
 from prbench.models.personal.features import Encoder, FeatureStore, encoder_revision
 from prbench.models.personal.method import Method, State, Width, make
-from prbench.models.personal.person import stack
+from prbench.models.personal.person import keep_judgments, stack
 from prbench.models.personal.reader import Reader
 from prbench.models.protocols import ModelCard
 from prbench.types import AnswerView, Channel, Judgment, Message, Outcome, Prompt
@@ -90,14 +90,7 @@ class PersonalRater:
                 f"{self._address} ({self.record.method}) has one reward for all and cannot adapt to a user",
                 hint="train a method that reads the user, for example `prbench train user-bt`",
             )
-        if odd := [judged for judged in judgments if not isinstance(judged, Judgment)]:
-            raise ModelError(
-                f"fit_user for {user!r} was given {odd[0]!r}, which is no Judgment",
-                hint="give prbench.Judgment(question=…, chosen=…, rejected=…) for each pair the user has judged",
-            )
-        self._judged.pop(user, None)
-        if judgments:
-            self._judged[user] = tuple(judgments)
+        keep_judgments(self._judged, user, judgments)
 
     def hold_back(self) -> None:
         """Write no vectors from now on: texts that a server meets are not this machine's to keep."""
