@@ -1,7 +1,9 @@
 """The blind check: readers see a profile, a question and two answers in random order, and not the label.
 
     python suite/blind.py sheets FOLDER            one sheet for each person of the test split, and the key (kept apart)
+    python suite/blind.py answers FOLDER           sheets without any person: is one pole simply the better answer?
     python suite/blind.py score FOLDER/key.json readings/*.csv     agreement, and the share judged unequal in quality
+    python suite/blind.py poles FOLDER/key.json readings/*.csv     for each axis, how often each pole is preferred
 
 Who would this user prefer, and is either answer worse for everyone? The two halves of a couple are on different sheets,
 so that no reader meets the same two answers twice.
@@ -12,6 +14,7 @@ import csv
 import json
 import random
 import sys
+import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -73,6 +76,53 @@ def write_sheets(folder: Path, seed: int, per_person: int, couples: Sequence[str
     (folder / "key.json").write_text(json.dumps(key, indent=1, sort_keys=True), encoding="utf-8")
 
 
+def write_answers(folder: Path, seed: int, splits: Sequence[str], sheets: int) -> None:
+    """Write sheets of answers that differ on one axis, without any posts; no sheet has a question twice."""
+    rng = random.Random(seed)
+    axes = tomllib.loads((Path(__file__).parent / "axes.toml").read_text(encoding="utf-8"))
+    contrasts: dict[str, dict[tuple[str, ...], Pair]] = defaultdict(dict)
+    for pair in load_pairs("mirror").pairs:
+        if pair.tags["axes"] == "1" and pair.tags["split"] in splits:
+            contrasts[pair.question].setdefault(tuple(sorted((pair.chosen, pair.rejected))), pair)
+    drawn = {question: rng.sample(list(found.values()), len(found)) for question, found in sorted(contrasts.items())}
+    folder.mkdir(parents=True, exist_ok=True)
+    key: dict[str, dict[str, str]] = {}
+    for number in range(1, sheets + 1):
+        name = f"N{seed}{number:02d}"
+        lines = [f"# {name}", ""]
+        asked = [(question, found[(number - 1) % len(found)]) for question, found in drawn.items()]
+        for place, (question, pair) in enumerate(rng.sample(asked, len(asked)), 1):
+            item, axis, wanted = f"{name}-{place:03d}", pair.tags["axis"], pair.tags["pole"]
+            (unwanted,) = set(axes[axis]["poles"]) - {wanted}
+            answers = [(wanted, pair.chosen), (unwanted, pair.rejected)]
+            rng.shuffle(answers)
+            key[item] = {"pair": pair.id, "axis": axis, "A": answers[0][0], "B": answers[1][0]}
+            lines += [f"### {item}", "", question, "", "**A.**", answers[0][1], "", "**B.**", answers[1][1], ""]
+        (folder / f"{name}.md").write_text("\n".join(lines), encoding="utf-8")
+    (folder / "key.json").write_text(json.dumps(key, indent=1, sort_keys=True), encoding="utf-8")
+
+
+def poles(key_path: Path, paths: Sequence[Path]) -> None:
+    """Print for each axis how often each pole is preferred, and list the answers judged worse for everyone."""
+    key = json.loads(key_path.read_text(encoding="utf-8"))
+    rows = [row for row in read(paths) if row["item"] in key]
+    preferred: dict[str, Counter[str]] = defaultdict(Counter)
+    for row in rows:
+        at = key[row["item"]]
+        preferred[at["axis"]].update({at["A"]: row["prefer"] == "A", at["B"]: row["prefer"] == "B"})
+    for axis, found in sorted(preferred.items()):
+        (pole, count), (rival, rest) = found.most_common()
+        share = wilson(count, count + rest)
+        mark = " leans" if share.value > 0.65 else ""
+        print(
+            f"{axis:10s} {pole} over {rival}: {share.value:.2f} [{share.low:.2f}, {share.high:.2f}] n = {share.n}{mark}"
+        )
+    for row in rows:
+        if row["worse"] in ("A", "B"):
+            at = key[row["item"]]
+            print(f"{at['pair']} ({row['item']}): {at[row['worse']]} is worse: {row.get('note', '')}")
+
+
 def read(paths: Iterable[Path]) -> list[dict[str, str]]:
     """All readings: item, prefer (A or B), worse (A, B or none), note."""
     rows = []
@@ -116,12 +166,22 @@ def main() -> int:
     sheets.add_argument("--seed", type=int, default=1)
     sheets.add_argument("--couples", nargs="*", default=[], help="only these couples; default all of the test split")
     sheets.add_argument("--per-person", type=int, default=PER_PERSON)
-    scoring = commands.add_parser("score")
-    scoring.add_argument("key", type=Path)
-    scoring.add_argument("readings", type=Path, nargs="+")
+    answers = commands.add_parser("answers")
+    answers.add_argument("folder", type=Path)
+    answers.add_argument("--seed", type=int, default=1)
+    answers.add_argument("--splits", nargs="*", default=["train", "validation", "test"])
+    answers.add_argument("--sheets", type=int, default=4)
+    for name in ("score", "poles"):
+        scoring = commands.add_parser(name)
+        scoring.add_argument("key", type=Path)
+        scoring.add_argument("readings", type=Path, nargs="+")
     arguments = parser.parse_args()
     if arguments.command == "sheets":
         write_sheets(arguments.folder, arguments.seed, arguments.per_person, arguments.couples)
+    elif arguments.command == "answers":
+        write_answers(arguments.folder, arguments.seed, arguments.splits, arguments.sheets)
+    elif arguments.command == "poles":
+        poles(arguments.key, arguments.readings)
     else:
         score(arguments.key, arguments.readings)
     return 0
