@@ -81,7 +81,7 @@ def write_answers(folder: Path, seed: int, splits: Sequence[str], sheets: int) -
     rng = random.Random(seed)
     axes = tomllib.loads((Path(__file__).parent / "axes.toml").read_text(encoding="utf-8"))
     contrasts: dict[str, dict[tuple[str, ...], Pair]] = defaultdict(dict)
-    for pair in load_pairs("mirror").pairs:
+    for pair in load_pairs("mirror"):
         if pair.tags["axes"] == "1" and pair.tags["split"] in splits:
             contrasts[pair.question].setdefault(tuple(sorted((pair.chosen, pair.rejected))), pair)
     drawn = {question: rng.sample(list(found.values()), len(found)) for question, found in sorted(contrasts.items())}
