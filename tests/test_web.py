@@ -13,10 +13,10 @@ from markupsafe import Markup
 from prbench import web
 from prbench.data import Suite
 from prbench.models.python import wrap
-from prbench.report.shell import shell
 from prbench.report.view import Live
 from prbench.report.view import serve as view
 from prbench.serve import ServeConfig, serving
+from prbench.show.page import shell
 from serve_models import Recorder
 from small_suite import mirrored
 

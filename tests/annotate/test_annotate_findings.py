@@ -12,7 +12,7 @@ from prbench.annotate.equivalence import Equivalence
 from prbench.annotate.findings import find
 from prbench.annotate.people import forget
 from prbench.annotate.tables import tables
-from prbench.report import render
+from prbench.show import render
 from prbench.stats import Estimate
 from small_suite import mirrored
 

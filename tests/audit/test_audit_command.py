@@ -10,7 +10,7 @@ from prbench.audit import audit, audit_tables
 from prbench.cli.audit import audit as command
 from prbench.data import load_pairs, write_pairs
 from prbench.errors import DataError
-from prbench.report import render
+from prbench.show import render
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from ppo_world import PlantedJudge, tiny_policy, tiny_suite
 from prbench.cli import app
 from prbench.errors import ConfigError, ModelError, RunError, StudyError
 from prbench.models import load_model
-from prbench.report import render
+from prbench.show import render
 from prbench.studies.best_of_n import parse_model
 from prbench.studies.ppo.options import PPOOptions
 from prbench.studies.ppo.outcome import PPOStudy

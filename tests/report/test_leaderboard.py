@@ -14,10 +14,10 @@ from prbench.cli.app import app
 from prbench.data import Suite
 from prbench.errors import ConfigError
 from prbench.models.python import wrap
-from prbench.report import render
 from prbench.report.leaderboard import find_runs, gather, leaderboard_page, published, write_site
 from prbench.report.leaderboard.tables import leaderboard_tables
 from prbench.results import load_run, standings
+from prbench.show import render
 from small_suite import follows_posts, mirrored
 
 NASTY = 'py:x:<script>alert("1")</script>'

@@ -13,12 +13,13 @@ from typer.testing import CliRunner
 from prbench import evaluate
 from prbench.cli import app
 from prbench.errors import ConfigError, RunError
-from prbench.report.page import Section, report_page
+from prbench.report.page import report_page
 from prbench.report.page.columns import pack
 from prbench.report.page.evidence import read_runs
 from prbench.report.page.ranking import ranking_section
 from prbench.report.page.texts import load_texts
 from prbench.report.payload import Block, read_block
+from prbench.show.page import Section
 from report_runs import NASTY, make_runs, suite
 from small_suite import follows_posts, mirrored
 

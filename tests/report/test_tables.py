@@ -11,8 +11,9 @@ import pytest
 
 from prbench import evaluate
 from prbench.models.python import wrap
-from prbench.report import FORMATS, Table, flips_table, history_table, render, run_tables, standings_table, versus_table
+from prbench.report import flips_table, history_table, run_tables, standings_table, versus_table
 from prbench.results import history, load_run, standings, versus
+from prbench.show import FORMATS, Table, render
 from small_suite import follows_posts, mirrored
 
 GOLDEN = Path(__file__).parent / "golden"

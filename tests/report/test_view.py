@@ -18,8 +18,8 @@ from markupsafe import Markup
 from prbench import evaluate
 from prbench.data import Suite
 from prbench.models.python import wrap
-from prbench.report.shell import shell
 from prbench.report.view import Live, build_pages, expand, serve
+from prbench.show.page import shell
 from small_suite import follows_posts, mirrored
 
 

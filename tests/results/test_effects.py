@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from golden_runs import RUNS
-from prbench.report import render, run_tables
+from prbench.report import run_tables
 from prbench.results import EFFECTS, Effects, RunFolder, own_context, read_result
+from prbench.show import render
 
 ROOT = Path(__file__).parents[2]
 

@@ -9,11 +9,11 @@ import pytest
 
 import planted_models
 from prbench.errors import AddressError, ConfigError
-from prbench.report import FORMATS, render
 from prbench.results import verify
 from prbench.scorecard import Scorecard, document, make_scorecard, make_settings, scorecard_tables
 from prbench.scorecard.latency import Latency
 from prbench.scorecard.machine import Machine
+from prbench.show import FORMATS, render
 from prbench.stats import Estimate
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -6,11 +6,11 @@ import pytest
 
 import planted_models
 from prbench.models import load_model
-from prbench.report import render
 from prbench.results import verify
 from prbench.scorecard import CurveSheet, curve_tables, make_curves, make_settings
 from prbench.scorecard.adapted import Point, adapted
 from prbench.scorecard.curves import points_of
+from prbench.show import render
 from prbench.types import AnswerView, Judgment, PairView, Post
 from small_suite import SpyComparer
 

@@ -11,8 +11,8 @@ from prbench.cli import app
 from prbench.data import write_pairs
 from prbench.errors import StudyError
 from prbench.models import BASELINES
-from prbench.report.charts.gains import gain_histogram
-from prbench.report.charts.lines import Line, LinePoint, line_chart
+from prbench.show.charts.gains import gain_histogram
+from prbench.show.charts.lines import Line, LinePoint, line_chart
 from prbench.studies.best_of_n import best_of_n, make_settings, parse_model, read_settings
 from prbench.studies.best_of_n.section import best_of_n_section
 from prbench.studies.sections import study_page, study_section

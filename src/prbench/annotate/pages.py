@@ -2,19 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.resources import files
 from typing import Any
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from prbench.annotate import own_posts
 from prbench.annotate.answer import DIMENSIONS, MAX_REASON, PLACES, SCALE, Answer
 from prbench.annotate.study import Mode
 from prbench.annotate.tasks import Progress, Shown
-from prbench.report.shell import asset
+from prbench.show.page import asset, fill
 
 Marks = Mapping[str, str]
 """Field → value, as a form holds them."""
+_ROOM = "prbench.annotate"
 DIMENSION_TEXTS = {
     "factuality": "is what it says true, as far as you can tell?",
     "relevance": "does it answer this question?",
@@ -23,26 +21,18 @@ DIMENSION_TEXTS = {
 
 
 @cache
-def _templates() -> Environment:
-    loader = PackageLoader("prbench.annotate", "page")
-    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-
-
-@cache
 def assets() -> Mapping[str, tuple[str, str]]:
-    """What pages load beside themselves: name → media type and text."""
-    own = files("prbench.annotate").joinpath("page")
-    style = asset("style.css") + own.joinpath("annotate.css").read_text(encoding="utf-8")
+    """Return what pages load beside themselves: name → media type and text."""
     return {
-        "annotate.css": ("text/css", style),
-        "annotate.js": ("text/javascript", own.joinpath("annotate.js").read_text(encoding="utf-8")),
-        "theme.js": ("text/javascript", asset("theme.js")),
+        "annotate.css": ("text/css", asset("page/style.css") + asset("page/annotate.css", _ROOM)),
+        "annotate.js": ("text/javascript", asset("page/annotate.js", _ROOM)),
+        "theme.js": ("text/javascript", asset("page/theme.js")),
     }
 
 
 def render(name: str, **values: Any) -> str:
     """Fill a template of this room."""
-    return _templates().get_template(f"{name}.html.jinja").render(**{"progress": None, "form_token": None, **values})
+    return fill(f"{name}.html.jinja", _ROOM, **{"progress": None, "form_token": None, **values})
 
 
 def pair_page(

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator
 
 from prbench.annotate.claim import MIN_ANNOTATORS, MIN_PAIRS
 from prbench.annotate.findings import Findings
-from prbench.report import Table
-from prbench.report.numbers import Number, count, interval, p_value
+from prbench.show import Number, Table, count, interval, p_value
 from prbench.stats import Estimate
 
 

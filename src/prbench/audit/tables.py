@@ -2,8 +2,7 @@
 
 from prbench.audit.examine import Audit
 from prbench.audit.result import Figure, Finding, Verdict
-from prbench.report.numbers import Number, count
-from prbench.report.table import Table
+from prbench.show import Number, Table, count
 
 _WRONG = (Verdict.WARN, Verdict.FAIL)
 

@@ -107,8 +107,8 @@ def report(
     from typing import cast
 
     from prbench import annotate
-    from prbench.report import Format as Shown
-    from prbench.report import render
+    from prbench.show import Format as Shown
+    from prbench.show import render
 
     found = annotate.find(annotate.Store.existing(study), margin=margin, seed=seed, resamples=resamples)
     text = json.dumps(found.to_json(), ensure_ascii=False, indent=2, allow_nan=False)

@@ -35,8 +35,8 @@ def audit(
     from prbench import audit as room
     from prbench.cli.commands import read_columns
     from prbench.data import load_pairs
-    from prbench.report import Format as Shown
-    from prbench.report import render
+    from prbench.show import Format as Shown
+    from prbench.show import render
 
     pairs = load_pairs(
         suite, split=None if split == "all" else split, columns=read_columns(column or []), revision=revision

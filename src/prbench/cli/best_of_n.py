@@ -69,7 +69,7 @@ def best_of_n(
     import json
     from typing import cast
 
-    from prbench import report
+    from prbench import show
     from prbench.studies.best_of_n import best_of_n as compute
     from prbench.studies.best_of_n import best_of_n_tables, make_settings, parse_model, read_settings
 
@@ -103,7 +103,7 @@ def best_of_n(
     typer.echo(
         json.dumps(found.model_dump(mode="json"), ensure_ascii=False, indent=2, allow_nan=False)
         if format is Format.json
-        else report.render(best_of_n_tables(found), cast(report.Format, format.value))
+        else show.render(best_of_n_tables(found), cast(show.Format, format.value))
     )
     print(f"\nwritten: {folder / 'study.json'}, {folder / 'curves.json'}", file=sys.stderr)
 

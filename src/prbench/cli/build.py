@@ -80,7 +80,7 @@ def _options(values: dict[str, Any]) -> "MirrorOptions":
 
 
 def _summary(card: "MirrorCard", out: Path) -> str:
-    from prbench.report import Table, render
+    from prbench.show import Table, render
 
     splits = [
         [name, *(f"{count:,}" for count in (split.pairs, split.users, split.items, split.item_pairs))]

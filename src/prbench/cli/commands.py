@@ -11,10 +11,9 @@ from typing import Any, cast
 
 import typer
 
-from prbench import report
+from prbench import report, show
 from prbench.config import Price, RunConfig
 from prbench.errors import ConfigError, did_you_mean
-from prbench.report import Format, Table
 from prbench.results import Loaded, Moment, RunFolder, definitions, load_run, standings, verdict, versus
 from prbench.results import history as run_history
 from prbench.results import verify as run_verify
@@ -30,6 +29,7 @@ from prbench.run import (
     forecast,
     refuse_over_budget,
 )
+from prbench.show import Format, Table
 
 EXIT_BELOW = 1
 EXIT_INTERRUPTED = 130
@@ -287,7 +287,7 @@ def _fields(thing: Any) -> dict[str, Any]:
 
 def _list(title: str, columns: list[str], rows: list[list[str]], format: str) -> None:
     table = Table(title, columns, rows, first_numeric=len(columns))
-    typer.echo(report.render([table], cast(Format, format)))
+    typer.echo(show.render([table], cast(Format, format)))
 
 
 def _print(tables: Sequence[Table], format: str, data: Any) -> None:
@@ -296,7 +296,7 @@ def _print(tables: Sequence[Table], format: str, data: Any) -> None:
 
         typer.echo(json.dumps(data, ensure_ascii=False, indent=2, default=str, allow_nan=False))
     else:
-        typer.echo(report.render(tables, cast(Format, format)))
+        typer.echo(show.render(tables, cast(Format, format)))
 
 
 def _say(line: str) -> None:

@@ -16,11 +16,11 @@ def leaderboard(
     format: FormatOption = Format.table,
 ) -> None:
     """Make a static leaderboard of all runs in a folder that can be computed again; says which cannot, and why."""
-    from prbench.report import Format as Shown
-    from prbench.report import render
     from prbench.report.leaderboard import write_site
     from prbench.report.leaderboard.site import rows
     from prbench.report.leaderboard.tables import leaderboard_tables
+    from prbench.show import Format as Shown
+    from prbench.show import render
 
     found = write_site(results, out, lambda path: print(f"verifying {path} …", file=sys.stderr))
     if format is Format.json:

@@ -154,8 +154,9 @@ def _quality(
 def _finish(file: "PlanFile", quality: "PlanQuality", spent: float, format: Format, quiet: bool) -> None:
     import json
 
-    from prbench.report import Format as Shown
-    from prbench.report import plan_table, render
+    from prbench.report import plan_table
+    from prbench.show import Format as Shown
+    from prbench.show import render
 
     found = {"plans": str(file.path), "spent_usd": spent, "quality": quality.model_dump(mode="json")}
     data = json.dumps(found, ensure_ascii=False, indent=2)

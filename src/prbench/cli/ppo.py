@@ -118,7 +118,7 @@ def _show(found: "PPOStudy | None", out: Path, format: Format) -> None:
     import json
     from typing import cast
 
-    from prbench import report
+    from prbench import show
     from prbench.studies.ppo.tables import ppo_tables
 
     if found is None:
@@ -126,6 +126,6 @@ def _show(found: "PPOStudy | None", out: Path, format: Format) -> None:
     typer.echo(
         json.dumps(found.to_json(), ensure_ascii=False, indent=2, allow_nan=False)
         if format is Format.json
-        else report.render(ppo_tables(found), cast(report.Format, format.value))
+        else show.render(ppo_tables(found), cast(show.Format, format.value))
     )
     print(f"\nwritten: {out / 'study.json'}", file=sys.stderr)

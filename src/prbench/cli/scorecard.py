@@ -75,8 +75,8 @@ def scorecard(
 
 
 def _print(card: "Scorecard", sheet: "CurveSheet | None", format: Format) -> None:
-    from prbench import report
     from prbench import scorecard as room
+    from prbench import show
 
     if format is Format.json:
         typer.echo(_json(card, sheet))
@@ -84,7 +84,7 @@ def _print(card: "Scorecard", sheet: "CurveSheet | None", format: Format) -> Non
     tables = [*room.scorecard_tables(card), *(room.curve_tables(sheet) if sheet else [])]
     if format.value in ("table", "md"):
         typer.echo("\n\n".join(row.sentence for row in card.rows if row.sentence) + "\n")
-    typer.echo(report.render(tables, cast(report.Format, format.value)))
+    typer.echo(show.render(tables, cast(show.Format, format.value)))
 
 
 def _json(card: "Scorecard", sheet: "CurveSheet | None") -> str:

@@ -82,7 +82,7 @@ def correlate(
     import json
     from typing import cast
 
-    from prbench import report
+    from prbench import show
     from prbench.studies import CorrelateOptions, correlation_tables
     from prbench.studies import correlate as compute
 
@@ -90,7 +90,7 @@ def correlate(
     found = compute(benchmark, downstream, baseline or (), options)
     text = json.dumps(found.to_json(), ensure_ascii=False, indent=2, allow_nan=False)
     typer.echo(
-        text if format is Format.json else report.render(correlation_tables(found), cast(report.Format, format.value))
+        text if format is Format.json else show.render(correlation_tables(found), cast(show.Format, format.value))
     )
     if out is not None:
         from prbench.files import write_whole
@@ -121,7 +121,7 @@ def power(
 
     import numpy as np
 
-    from prbench import report
+    from prbench import show
     from prbench.stats.correlation import Design, simulated_power
 
     errors = couple_sd / math.sqrt(couples), item_sd / math.sqrt(items)
@@ -141,12 +141,10 @@ def power(
     title = f"Power · {models} models, {couples} couples, {items} items" + (
         f", {lineages} lineages" if lineages else ""
     )
-    table = report.Table(title, ["true ρ", "seen (p < .05)", "ρ that it would print [90 %]"], rows, notes)
+    table = show.Table(title, ["true ρ", "seen (p < .05)", "ρ that it would print [90 %]"], rows, notes)
     data = {"design": design._asdict(), "power": {str(true): one._asdict() for true, one in found.items()}}
     shown = (
-        json.dumps(data, indent=2)
-        if format is Format.json
-        else report.render([table], cast(report.Format, format.value))
+        json.dumps(data, indent=2) if format is Format.json else show.render([table], cast(show.Format, format.value))
     )
     typer.echo(shown)
 

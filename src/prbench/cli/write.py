@@ -181,7 +181,7 @@ def _voice(quiet: bool) -> Any:
 
 
 def _aspects_summary(card: "AspectsCard", out: Path) -> str:
-    from prbench.report import Table, render
+    from prbench.show import Table, render
 
     rows = [
         ["questions", f"{card.questions:,}"],
@@ -197,7 +197,7 @@ def _aspects_summary(card: "AspectsCard", out: Path) -> str:
 
 
 def _pairs_summary(card: "PairsCard", publication: "Publication", out: Path) -> str:
-    from prbench.report import Table, render
+    from prbench.show import Table, render
 
     rows = [
         ["questions", f"{card.questions:,}"],

@@ -1,7 +1,6 @@
 """REPORT: what a person reads."""
 
 from prbench.report.plans import plan_table
-from prbench.report.table import FORMATS, Format, Table, render
 from prbench.report.tables import (
     brief_tables,
     flips_table,
@@ -14,15 +13,11 @@ from prbench.report.tables import (
 )
 
 __all__ = [
-    "FORMATS",
-    "Format",
-    "Table",
     "brief_tables",
     "flips_table",
     "forecast_table",
     "history_table",
     "plan_table",
-    "render",
     "run_tables",
     "standings_table",
     "verification_table",

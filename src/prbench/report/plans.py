@@ -1,9 +1,8 @@
 """How good plans are, as a table: of a run that uses them, and of `prbench plan`."""
 
 from prbench.plan import FIGURES, PlanQuality
-from prbench.report.numbers import interval, points
-from prbench.report.table import Table
 from prbench.results import Result
+from prbench.show import Table, interval, points
 
 _COLUMNS = ["held against", "aspect recall [95 %]", "precision", "F1"]
 

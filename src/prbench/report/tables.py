@@ -4,9 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from prbench.report.numbers import bar, count, interval, p_value, percent, points
 from prbench.report.plans import run_plan_tables
-from prbench.report.table import Table
 from prbench.results import (
     DIFFERENCES,
     EFFECTS,
@@ -20,6 +18,7 @@ from prbench.results import (
     Versus,
 )
 from prbench.run import Forecast, clock
+from prbench.show import Table, bar, count, interval, p_value, percent, points
 from prbench.stats import Estimate, Standing
 
 Scored = ContextResult | BaselineResult

@@ -1,9 +1,9 @@
 """`docs/scorecard.md`: the tables with the command, seed, machine and date that made them."""
 
-from prbench.report import render
 from prbench.scorecard.card import Scorecard
 from prbench.scorecard.curves import CurveSheet
 from prbench.scorecard.tables import curve_tables, scorecard_tables
+from prbench.show import render
 
 
 def document(card: Scorecard, sheet: CurveSheet | None, command: str) -> str:

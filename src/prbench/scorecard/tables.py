@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 
-from prbench.report import Table
-from prbench.report.numbers import Number, count, interval, percent, points
 from prbench.scorecard.card import Scorecard
 from prbench.scorecard.curves import CurvePoint, Curves, CurveSheet
 from prbench.scorecard.row import Row
+from prbench.show import Number, Table, count, interval, percent, points
 from prbench.stats import Estimate
 
 _COLUMNS = (

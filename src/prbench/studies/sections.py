@@ -5,14 +5,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import cast
 
-from markupsafe import Markup
-
 from prbench._version import __version__
 from prbench.errors import StudyError
 from prbench.files import exists, read_model
-from prbench.report.page import Section
-from prbench.report.page.section import fill
-from prbench.report.shell import asset, masthead, shell
+from prbench.show.page import Section, asset, fill, masthead, shell
 from prbench.studies.study import FILE, Study
 
 SECTIONS = {
@@ -53,5 +49,7 @@ def study_page(folders: Sequence[Path]) -> str:
     """
     sections = study_sections(folders)
     links = {f"#{section.id}": section.nav for section in sections}
-    body = fill("study.html.jinja", masthead=masthead("#top", links), sections=sections, version=__version__)
-    return shell("Downstream studies · prbench", Markup(body), [], [asset("page/report.css")])  # noqa: S704
+    body = fill(
+        "study.html.jinja", "prbench.studies", masthead=masthead("#top", links), sections=sections, version=__version__
+    )
+    return shell("Downstream studies · prbench", body, [], [asset("page/report.css", "prbench.report")])

@@ -1,7 +1,6 @@
 """A correlation as tables: the reward models, the coefficients, the rivals, and under each what may be said."""
 
-from prbench.report.numbers import Number, p_value, percent
-from prbench.report.table import Table
+from prbench.show import Number, Table, p_value, percent
 from prbench.stats import Estimate
 from prbench.studies.agreement import Agreement, Correlated, Readers, RivalAgreement, StudyAgreement
 

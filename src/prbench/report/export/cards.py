@@ -5,9 +5,8 @@ from pathlib import Path
 from prbench.files import write_whole
 from prbench.report.command import reproduction
 from prbench.report.finished import Finished
-from prbench.report.numbers import count, interval, percent, points
-from prbench.report.table import Table, render
 from prbench.results import GAIN, SPECIFICITY, BaselineResult, ContextResult, Result
+from prbench.show import Table, count, interval, percent, points, render
 
 
 def write(run: Finished, out: Path) -> None:

@@ -15,7 +15,7 @@ from prbench.errors import ConfigError
 from prbench.files import write_whole
 from prbench.report.export.cards import model_name
 from prbench.report.finished import Finished
-from prbench.report.numbers import interval
+from prbench.show import interval
 
 Json = dict[str, Any]
 INDEX = "model-index.yaml"

@@ -8,15 +8,16 @@ from markupsafe import Markup
 from prbench._version import __version__
 from prbench.report.leaderboard.boards import Board, LeftOut, Line
 from prbench.report.leaderboard.published import published
-from prbench.report.numbers import Number, count, interval, percent, points
-from prbench.report.shell import asset, masthead, shell, templates
 from prbench.results import GAIN, SPECIFICITY
+from prbench.show import Number, count, interval, percent, points
+from prbench.show.page import asset, fill, masthead, shell
 from prbench.stats import Estimate, Standing
 
 TITLE = "Leaderboard · prbench"
 EFFECTS = (GAIN, SPECIFICITY)
 """Those that the table has columns for."""
 _WIDTH = 132
+_ROOM = "prbench.report"
 _HEIGHT = 20
 _NOT_HERE = Number("", None)
 """An effect compares contexts: it stands beside the user's own profile, and nowhere else."""
@@ -34,29 +35,27 @@ def leaderboard_page(
         live: Whether the page may ask its own server.
     """
     links = {f"#{board.slug}": f"{board.suite} · {board.counts.pairs:,} pairs" for board in boards}
-    body = (
-        templates()
-        .get_template("leaderboard.html.jinja")
-        .render(
-            masthead=masthead("#top", {**links, "#published": "Published"}),
-            boards=boards,
-            left_out=left_out,
-            files=files,
-            published=published(),
-            version=__version__,
-            runs=sum(len(board.entries) for board in boards),
-            choices=_choices(boards),
-            effects=EFFECTS,
-            dot=dot,
-            rank=rank,
-            figures=figures,
-            interval=interval,
-            percent=percent,
-            count=count,
-        )
+    body = fill(
+        "leaderboard.html.jinja",
+        _ROOM,
+        masthead=masthead("#top", {**links, "#published": "Published"}),
+        boards=boards,
+        left_out=left_out,
+        files=files,
+        published=published(),
+        version=__version__,
+        runs=sum(len(board.entries) for board in boards),
+        choices=_choices(boards),
+        effects=EFFECTS,
+        dot=dot,
+        rank=rank,
+        figures=figures,
+        interval=interval,
+        percent=percent,
+        count=count,
     )
-    scripts, styles = [asset("page/js/leaderboard.js")], [asset("page/leaderboard.css")]
-    return shell(TITLE, Markup(body), scripts, styles, live=live)  # noqa: S704  (rendered with escaping on)
+    scripts, styles = [asset("page/js/leaderboard.js", _ROOM)], [asset("page/leaderboard.css", _ROOM)]
+    return shell(TITLE, body, scripts, styles, live=live)
 
 
 def _choices(boards: Sequence[Board]) -> dict[str, list[str]]:

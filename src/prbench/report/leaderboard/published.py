@@ -4,7 +4,7 @@ import tomllib
 from functools import cache
 from typing import Literal
 
-from prbench.report.shell import asset
+from prbench.show.page import asset
 from prbench.types import Frozen, Text
 
 
@@ -28,4 +28,6 @@ def published() -> tuple[Published, ...]:
         >>> published()[0].figure
         '75.94'
     """
-    return tuple(Published.model_validate(row) for row in tomllib.loads(asset("published.toml"))["figure"])
+    return tuple(
+        Published.model_validate(row) for row in tomllib.loads(asset("published.toml", "prbench.report"))["figure"]
+    )

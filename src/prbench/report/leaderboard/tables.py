@@ -2,8 +2,7 @@
 
 from prbench.report.leaderboard.boards import Board, Gathered, Section
 from prbench.report.leaderboard.page import rank
-from prbench.report.numbers import bar, count, interval
-from prbench.report.table import Table
+from prbench.show import Table, bar, count, interval
 
 
 def leaderboard_tables(found: Gathered) -> list[Table]:

@@ -13,11 +13,10 @@ from prbench.report.page.findings import findings
 from prbench.report.page.groups import groups_section
 from prbench.report.page.ranking import ranking_section
 from prbench.report.page.reproduce import reproduce_section
-from prbench.report.page.section import Section, fill
 from prbench.report.page.texts import Texts, load_texts
 from prbench.report.page.user_sections import context_section, mirror_section, users_section
 from prbench.report.payload import index_html
-from prbench.report.shell import asset, masthead, shell
+from prbench.show.page import Section, asset, fill, masthead, shell
 
 _SCRIPTS = ("payload", "data", "filter", "address", "dom", "list", "detail", "controls", "main")
 """Sources of the page's script, in the order in which they build on each other."""
@@ -61,12 +60,12 @@ def report_page(
     shown = [*_sections(evidence), *sections, reproduce_section(evidence)]
     body = _body(evidence, texts, payload, shown)
     title = f"{evidence.widest.facts.dataset.name} · prbench report"
-    return shell(title, body, [page_script()], [asset("page/report.css")])
+    return shell(title, body, [page_script()], [asset("page/report.css", "prbench.report")])
 
 
 def page_script() -> str:
     """The page's script: its sources one after another, private to the page."""
-    sources = "\n".join(asset(f"page/js/{name}.js") for name in _SCRIPTS)
+    sources = "\n".join(asset(f"page/js/{name}.js", "prbench.report") for name in _SCRIPTS)
     return f'(() => {{\n"use strict";\n{sources}\n}})();\n'
 
 
@@ -80,6 +79,7 @@ def _body(evidence: Evidence, texts: Texts, payload: Payload, sections: Sequence
     links = {f"#{section.id}": section.nav for section in sections if section.nav}
     return fill(
         "report.html.jinja",
+        "prbench.report",
         masthead=masthead("#top", {"#pairs": "Pairs", **links}),
         found=findings(evidence),
         notes=list(_notes(evidence)),

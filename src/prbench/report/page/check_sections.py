@@ -4,11 +4,10 @@ from collections.abc import Iterator
 
 from markupsafe import Markup
 
-from prbench.report.charts import figure, html_table, interval_mark, reliability, small_multiples
-from prbench.report.numbers import interval, percent
 from prbench.report.page.evidence import Entry, Evidence
-from prbench.report.page.section import Section, context_label, fill
-from prbench.report.table import Table
+from prbench.show import Table, interval, percent
+from prbench.show.charts import figure, html_table, interval_mark, reliability, small_multiples
+from prbench.show.page import Section, context_label, fill
 from prbench.stats import Estimate
 
 _NARROW = 130

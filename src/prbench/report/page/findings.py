@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from prbench.report.numbers import interval, percent, points
 from prbench.report.page.evidence import Entry, Evidence
-from prbench.report.page.section import context_words
 from prbench.results import GAIN, SPECIFICITY, verdict
+from prbench.show import interval, percent, points
+from prbench.show.page import context_words
 from prbench.stats import Estimate
 
 

@@ -6,13 +6,12 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from prbench.report.charts import figure, heat_class, heat_table
-from prbench.report.charts.heat import HeatCell
-from prbench.report.numbers import interval
 from prbench.report.page.evidence import Entry, Evidence
-from prbench.report.page.section import Section, fill
-from prbench.report.table import Table
 from prbench.results import Credit, Measure
+from prbench.show import Table, interval
+from prbench.show.charts import figure, heat_class, heat_table
+from prbench.show.charts.heat import HeatCell
+from prbench.show.page import Section, fill
 from prbench.stats import Estimate
 
 _NO_CATEGORY = "(none)"

@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from prbench.report.charts import interval_mark, interval_scale
-from prbench.report.numbers import interval, percent
 from prbench.report.page.evidence import Entry, Evidence, credit_by_pair
-from prbench.report.page.section import Section, context_label, context_words, fill
 from prbench.results import BaselineResult, ContextResult, Credits, rank_credits
+from prbench.show import interval, percent
+from prbench.show.charts import interval_mark, interval_scale
+from prbench.show.page import Section, context_label, context_words, fill
 from prbench.stats import Standing
 from prbench.types import Context
 
@@ -57,7 +57,14 @@ def ranking_section(evidence: Evidence) -> Section:
         alike = [line for entry in evidence.entries if (line := _line(entry, context))]
         title = f"Under {context_label(context)}: {context_words(context)}"
         folded.append(_table(title, [*(_baselines(evidence) if context == "none" else []), *alike]))
-    body = fill("ranking.html.jinja", tables=tables, folded=folded, scale=interval_scale(), notes=_notes(evidence))
+    body = fill(
+        "ranking.html.jinja",
+        "prbench.report",
+        tables=tables,
+        folded=folded,
+        scale=interval_scale(),
+        notes=_notes(evidence),
+    )
     lead = (
         "How often a model prefers the answer that this user wants, each judged in the context that shows it the "
         "user's own posts where it can read them. The dashed line is chance."

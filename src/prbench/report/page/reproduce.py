@@ -7,8 +7,8 @@ import tomli_w
 
 from prbench.report.command import reproduction
 from prbench.report.page.evidence import Entry, Evidence
-from prbench.report.page.section import Section, fill
-from prbench.report.table import Table
+from prbench.show import Table
+from prbench.show.page import Section, fill
 
 _SOURCES = [
     ["Ranking: accuracy, users covered, couples", "result.contexts.CONTEXT.accuracy, .coverage, .couple_coverage"],
@@ -48,7 +48,7 @@ def reproduce_section(evidence: Evidence) -> Section:
         "Every aggregate follows from the records of its run. prbench verify computes all of them again and compares "
         "to the last digit; equal fingerprints mean equal pairs and equal answers."
     )
-    body = fill("reproduce.html.jinja", manifests=manifests, table=table, remake=remake)
+    body = fill("reproduce.html.jinja", "prbench.report", manifests=manifests, table=table, remake=remake)
     return Section("reproduce", "Reproduce", lead, body, "Reproduce")
 
 

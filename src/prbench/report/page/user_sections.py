@@ -4,7 +4,10 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
-from prbench.report.charts import (
+from prbench.report.page.evidence import Entry, Evidence
+from prbench.results import DIFFERENCES, HEADROOM
+from prbench.show import Table, interval, points
+from prbench.show.charts import (
     ContextPoint,
     figure,
     html_table,
@@ -13,11 +16,7 @@ from prbench.report.charts import (
     small_multiples,
     user_histogram,
 )
-from prbench.report.numbers import interval, points
-from prbench.report.page.evidence import Entry, Evidence
-from prbench.report.page.section import Section, context_label, fill
-from prbench.report.table import Table
-from prbench.results import DIFFERENCES, HEADROOM
+from prbench.show.page import Section, context_label, fill
 from prbench.stats import Coverage
 from prbench.types import Context
 

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from prbench.errors import PrbenchError
 from prbench.files import disk_errors
-from prbench.report.shell import asset, policy
 from prbench.results import RunFolder, read_facts
+from prbench.show.page import asset, policy
 
 Build = Callable[[Sequence[Path]], Mapping[str, str]]
 """From run folders to pages by address."""
@@ -126,12 +126,12 @@ def go_live(page: str, version: str, addresses: Sequence[str] = ()) -> str:
 
     Example:
         >>> from markupsafe import Markup
-        >>> from prbench.report.shell import shell
+        >>> from prbench.show.page import shell
         >>> page = go_live(shell("t", Markup("<p>x</p>")), "v1", ["/"])
         >>> "connect-src 'self'" in page_policy(page), 'data-version="v1"' in page
         (True, True)
     """
-    script, style = asset("view/live.js"), asset("view/live.css")
+    script, style = (asset(f"view/live.{kind}", "prbench.report") for kind in ("js", "css"))
     links = "".join(
         f'<a href="{html.escape(address)}">{html.escape(_name(address, addresses))}</a> ' for address in addresses
     )

@@ -6,11 +6,11 @@ from typing import Literal
 
 from markupsafe import Markup
 
-from prbench.report.charts import figure, html_table, small_multiples
-from prbench.report.charts.gains import gain_histogram
-from prbench.report.charts.lines import Line, LinePoint, line_bounds, line_chart
-from prbench.report.page import Section
-from prbench.report.table import Table
+from prbench.show import Table
+from prbench.show.charts import figure, html_table, small_multiples
+from prbench.show.charts.gains import gain_histogram
+from prbench.show.charts.lines import Line, LinePoint, line_bounds, line_chart
+from prbench.show.page import Section
 from prbench.stats import Estimate
 from prbench.studies.best_of_n.conclusion import read_curves
 from prbench.studies.best_of_n.outcome import BestOfCurves

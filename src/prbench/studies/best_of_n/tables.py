@@ -1,7 +1,6 @@
 """A best-of-N study as a table: what each model's choice is worth, against a random one and the best possible."""
 
-from prbench.report.numbers import Number, interval
-from prbench.report.table import Table
+from prbench.show import Number, Table, interval
 from prbench.stats import Estimate
 from prbench.studies.best_of_n.contenders import taught_alike_notice
 from prbench.studies.best_of_n.outcome import BestOfCurves, ModelCurve

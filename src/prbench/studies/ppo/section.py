@@ -7,10 +7,10 @@ from markupsafe import Markup
 
 from prbench.errors import StudyError
 from prbench.files import exists, read_model
-from prbench.report.charts import figure, html_table, small_multiples
-from prbench.report.charts.lines import Line, LinePoint, line_chart
-from prbench.report.page import Section
-from prbench.report.table import Table
+from prbench.show import Table
+from prbench.show.charts import figure, html_table, small_multiples
+from prbench.show.charts.lines import Line, LinePoint, line_chart
+from prbench.show.page import Section
 from prbench.studies.ppo.conclusion import TRAININGS
 from prbench.studies.ppo.history import HISTORY, Step, read_history
 from prbench.studies.ppo.outcome import PPOStudy

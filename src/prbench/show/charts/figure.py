@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from markupsafe import Markup
 
-from prbench.report.shell import templates
-from prbench.report.table import Table
+from prbench.show.page.shell import fill
+from prbench.show.table import Table
 
 
 def figure(drawing: Markup, table: Table | None, caption: str = "") -> Markup:
@@ -15,7 +15,7 @@ def figure(drawing: Markup, table: Table | None, caption: str = "") -> Markup:
         >>> print(figure(Markup("<svg></svg>"), Table("Cups", ["who", "cups"], [["ann", "2"]])).count("<td"))
         1
     """
-    return _render("figure.html.jinja", drawing=drawing, table=table, caption=caption)
+    return fill("figure.html.jinja", drawing=drawing, table=table, caption=caption)
 
 
 def html_table(table: Table, *, captioned: bool = True) -> Markup:
@@ -25,13 +25,9 @@ def html_table(table: Table, *, captioned: bool = True) -> Markup:
         >>> "<td>&lt;b&gt;</td>" in html_table(Table("T", ["a", "b"], [["x", "<b>"]], first_numeric=2))
         True
     """
-    return _render("table.html.jinja", table=table, captioned=captioned)
+    return fill("table.html.jinja", table=table, captioned=captioned)
 
 
 def small_multiples(drawings: Iterable[Markup]) -> Markup:
     """The same chart many times over, side by side."""
-    return _render("multiples.html.jinja", drawings=list(drawings))
-
-
-def _render(name: str, **values: object) -> Markup:
-    return Markup(templates().get_template(name).render(**values))  # noqa: S704  (rendered with escaping on)
+    return fill("multiples.html.jinja", drawings=list(drawings))

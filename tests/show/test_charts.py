@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prbench.report.charts import (
+from prbench.show import Table
+from prbench.show.charts import (
     ContextPoint,
     figure,
     heat_class,
@@ -18,7 +19,6 @@ from prbench.report.charts import (
     slope,
     user_histogram,
 )
-from prbench.report.table import Table
 from prbench.stats import CalibrationBin, Estimate
 
 SVG = "{http://www.w3.org/2000/svg}"

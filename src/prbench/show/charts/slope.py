@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from prbench.report.charts.svg import chart, element, path, scale
-from prbench.report.numbers import percent
+from prbench.show.charts.svg import chart, element, path, scale
+from prbench.show.numbers import percent
 from prbench.stats import Estimate
 
 WIDTH, HEIGHT = 300, 214

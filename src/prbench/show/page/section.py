@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from prbench.report.shell import templates
 from prbench.types import Context
 
 _WORDS = {
@@ -50,8 +49,3 @@ def context_label(name: str) -> str:
         'oracle (leaks)'
     """
     return f"{name} (leaks)" if Context.parse(name).leaks else name
-
-
-def fill(template: str, **values: object) -> Markup:
-    """A template of this room, filled in; whatever is not markup already is escaped."""
-    return Markup(templates().get_template(template).render(**values))  # noqa: S704  (rendered with escaping on)

@@ -11,37 +11,57 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-PACKAGE = "prbench.report"
+PACKAGE = "prbench.show"
 
 
 @cache
-def asset(name: str) -> str:
-    """The text of a file that ships beside this module, as `style.css` or `page/pairs.css`.
+def asset(name: str, package: str = PACKAGE) -> str:
+    """Return the text of a file that ships with a package, as `page/style.css`.
+
+    Args:
+        name: Path of the file within the package.
+        package: The room that the file belongs to; by default this one.
 
     Example:
-        >>> "--accent" in asset("style.css")
+        >>> "--accent" in asset("page/style.css")
         True
     """
-    return files(PACKAGE).joinpath(name).read_text(encoding="utf-8")
+    return files(package).joinpath(name).read_text(encoding="utf-8")
 
 
 @cache
-def templates() -> Environment:
-    """The templates of this room: whatever is put into one is escaped, a name that is missing is an error.
+def templates(package: str = PACKAGE) -> Environment:
+    """Return the templates of a room, with the shared ones of this room behind them.
+
+    Whatever is put into a template is escaped, and a name that is missing is an error.
+
+    Args:
+        package: The room whose folder `page` holds the templates; by default this one.
 
     Example:
         >>> templates().from_string("{{ text }}").render(text="<script>")
         '&lt;script&gt;'
     """
-    loader = PackageLoader(PACKAGE, "page")
+    loader = ChoiceLoader([PackageLoader(name, "page") for name in dict.fromkeys((package, PACKAGE))])
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["breakable"] = breakable
     return environment
+
+
+def fill(template: str, /, package: str = PACKAGE, **values: object) -> Markup:
+    """Fill in a template; values that are not markup already are escaped.
+
+    Args:
+        template: Name of the template's file.
+        package: The room that it belongs to; the shared templates of this room are always found.
+        values: By their names in the template.
+    """
+    return Markup(templates(package).get_template(template).render(**values))  # noqa: S704  (rendered with escaping on)
 
 
 def breakable(text: str) -> Markup:
@@ -63,7 +83,7 @@ def shell(
         title: Of the window.
         body: What `<body>` holds, escaped already.
         scripts: JavaScript sources; the theme's is always there.
-        styles: CSS sources besides `style.css`.
+        styles: CSS sources besides `page/style.css`.
         live: Whether scripts may ask the page's own server, as `prbench view` does to see a run move on.
 
     Example:
@@ -71,12 +91,11 @@ def shell(
         >>> "<title>Tea &amp; toast</title>" in page, "default-src &#39;none&#39;" in page
         (True, True)
     """
-    inline_styles = [asset("style.css"), *styles]
-    theme = asset("theme.js")
-    return (
-        templates()
-        .get_template("shell.html.jinja")
-        .render(
+    inline_styles = [asset("page/style.css"), *styles]
+    theme = asset("page/theme.js")
+    return str(
+        fill(
+            "shell.html.jinja",
             title=title,
             policy=policy([theme, *scripts], inline_styles, live=live),
             styles=[_raw(style) for style in inline_styles],
@@ -113,8 +132,7 @@ def masthead(home: str, links: Mapping[str, str], extra: Markup | None = None) -
         >>> "<nav" in masthead("#top", {"#ranking": "Ranking"})
         True
     """
-    template = templates().get_template("masthead.html.jinja")
-    return Markup(template.render(home=home, links=links, extra=extra or ""))  # noqa: S704  (rendered with escaping on)
+    return fill("masthead.html.jinja", home=home, links=links, extra=extra or "")
 
 
 def _hashes(sources: Iterable[str]) -> str:

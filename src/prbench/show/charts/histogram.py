@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
 
-from prbench.report.charts.svg import chart, element, scale
-from prbench.report.numbers import percent
+from prbench.show.charts.svg import chart, element, scale
+from prbench.show.numbers import percent
 
 WIDTH, HEIGHT = 300, 176
 _LEFT, _RIGHT, _TOP, _BOTTOM = 8, 8, 40, 26

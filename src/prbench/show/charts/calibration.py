@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
 
-from prbench.report.charts.svg import chart, element, path, scale
-from prbench.report.numbers import percent
+from prbench.show.charts.svg import chart, element, path, scale
+from prbench.show.numbers import percent
 from prbench.stats import CalibrationBin
 
 SIZE = 260

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
-from prbench.report.numbers import Number
+from prbench.show.numbers import Number
 
 Format = Literal["table", "md", "csv", "json", "latex"]
 FORMATS: tuple[Format, ...] = ("table", "md", "csv", "json", "latex")

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from markupsafe import Markup
 
-from prbench.report.charts.svg import chart, element, path, scale
+from prbench.show.charts.svg import chart, element, path, scale
 
 WIDTH, HEIGHT = 300, 214
 _LEFT, _RIGHT, _TOP, _BOTTOM = 38, 12, 30, 32

@@ -2,7 +2,7 @@
 
 from markupsafe import Markup
 
-from prbench.report.charts.svg import element, scale
+from prbench.show.charts.svg import element, scale
 from prbench.stats import Estimate
 
 WIDTH = 240

@@ -4,12 +4,12 @@ A chart carries a `<title>` and a `<desc>` for whoever does not see it, and is p
 numbers (`figure`). Colours come from classes, so a chart follows the theme; no style attribute, no script.
 """
 
-from prbench.report.charts.calibration import reliability
-from prbench.report.charts.figure import figure, html_table, small_multiples
-from prbench.report.charts.forest import interval_mark, interval_scale
-from prbench.report.charts.heat import heat_class, heat_table
-from prbench.report.charts.histogram import user_histogram
-from prbench.report.charts.slope import ContextPoint, slope
+from prbench.show.charts.calibration import reliability
+from prbench.show.charts.figure import figure, html_table, small_multiples
+from prbench.show.charts.forest import interval_mark, interval_scale
+from prbench.show.charts.heat import heat_class, heat_table
+from prbench.show.charts.histogram import user_histogram
+from prbench.show.charts.slope import ContextPoint, slope
 
 __all__ = [
     "ContextPoint",

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from prbench.report.shell import templates
+from prbench.show.page.shell import fill
 from prbench.stats import Estimate
 
 _STEPS = (0.02, 0.10, 0.20, 0.30)
@@ -45,9 +45,7 @@ def heat_table(
         True
     """
     cells = {name: [_cell(item) for item in row] for name, row in rows.items()}
-    template = templates().get_template("heat.html.jinja")
-    written = template.render(title=title, corner=corner, columns=columns, rows=cells)
-    return Markup(written)  # noqa: S704  (rendered with escaping on)
+    return fill("heat.html.jinja", title=title, corner=corner, columns=columns, rows=cells)
 
 
 def _cell(item: Estimate | HeatCell | None) -> HeatCell:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
 
-from prbench.report.charts.svg import chart, element, scale
+from prbench.show.charts.svg import chart, element, scale
 
 WIDTH, HEIGHT = 300, 160
 _LEFT, _RIGHT, _TOP, _BOTTOM = 8, 8, 40, 24
