@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from prbench.calls import clock
 from prbench.report.numbers import bar, count, interval, p_value, percent, points
 from prbench.report.plans import run_plan_tables
 from prbench.report.table import Table
@@ -19,7 +20,7 @@ from prbench.results import (
     Verification,
     Versus,
 )
-from prbench.run import Forecast, clock
+from prbench.run import Forecast
 from prbench.stats import Estimate, Standing
 
 Scored = ContextResult | BaselineResult
