@@ -70,7 +70,7 @@ test-vllm: $(VENV)/.dev $(VENV)-vllm/.ready ## a real vLLM server: scores, activ
 .PHONY: test-ray
 test-integrations: test-ray
 test-ray: $(VENV)/.dev ## Ray: a node that is killed, calls that kill their actor
-	RAY_CRASHES=1 $(BIN)/python -m pytest -rs tests/run/test_ray.py
+	RAY_CRASHES=1 $(BIN)/python -m pytest -rs tests/calls/test_ray.py
 
 # Trainers in environments of their own, with prbench beside them: TRL and the asking half of OpenRLHF; verl.
 TRAINER_PIP = -m pip --disable-pip-version-check --quiet install

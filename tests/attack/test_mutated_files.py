@@ -25,6 +25,7 @@ from prbench.api.reward import calibrate, evaluate_personalized_reward
 from prbench.audit import load_settings
 from prbench.build.written.journal import Call, read_journal
 from prbench.build.written.memory import Memory
+from prbench.calls import CallCache
 from prbench.data import load_pairs, write_pairs
 from prbench.errors import PrbenchError
 from prbench.files import Appender, append_line, write_whole
@@ -38,7 +39,6 @@ from prbench.report.leaderboard.entry import read_names
 from prbench.report.page import report_page
 from prbench.report.view.pages import build_pages
 from prbench.results import load_run, verify, versus
-from prbench.run import CallCache
 from prbench.scorecard.settings import read_settings_file
 from prbench.serve.feedback import FeedbackFile
 from prbench.studies.best_of_n import best_of_n, make_settings, parse_model, read_settings

@@ -15,6 +15,7 @@ import annotate_study
 import prbench.models.personal.rater  # noqa: F401  (now: who may not read may not import either)
 from prbench import evaluate
 from prbench.annotate.store import Store
+from prbench.calls import CallCache
 from prbench.cli import app
 from prbench.data import Suite, load_pairs, write_pairs
 from prbench.errors import PrbenchError
@@ -25,7 +26,6 @@ from prbench.plan import Plan, StoredPlans
 from prbench.report.leaderboard.boards import gather_folder
 from prbench.report.page import report_page
 from prbench.results import load_run, verify
-from prbench.run import CallCache
 from prbench.serve.feedback import FeedbackFile
 from prbench.studies.sections import study_page
 from prbench.studies.study import read_study

@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prbench import evaluate
+from prbench.calls import CallCache, call_key
 from prbench.config import Price, RunConfig
 from prbench.data import Suite
 from prbench.errors import BudgetError, ConfigError, ContextError, ModelError, RunError
 from prbench.models import ModelCard
 from prbench.models.python import wrap
 from prbench.results import RunFolder, verify
-from prbench.run import CallCache, Session, execute, forecast, refuse_over_budget
-from prbench.run.calls import call_key
+from prbench.run import Session, execute, forecast, refuse_over_budget
 from prbench.stats import AccuracyBounds, Estimate
 from prbench.types import Message, Outcome, Prompt
 from small_suite import Spy, SpyComparer, follows_posts, likes_first, mirrored

@@ -6,17 +6,16 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
+from prbench.calls import CallCache, Workers
 from prbench.config import ModelOptions, RunConfig
 from prbench.data import Suite
 from prbench.models import Model, load_model
 from prbench.models.python import wrap
 from prbench.results import RunFolder, Versus, load_run, versus
 from prbench.run import (
-    CallCache,
     Evaluation,
     Progress,
     Session,
-    Staff,
     execute,
     forecast,
     refuse_over_budget,
@@ -88,7 +87,7 @@ def evaluate(
         >>> evaluate(shorter, [pair], contexts=["none"]).contexts["none"].accuracy.value
         1.0
     """
-    staff = Staff.of(engine, workers)
+    shared = Workers.of(engine, workers)
     opened = open_model(model, options)
     given = _suite(suite)
     config = RunConfig.of(
@@ -123,7 +122,7 @@ def evaluate(
             listening=shown.listening,
             max_cost_usd=max_cost_usd,
             fresh=fresh,
-            staff=staff,
+            workers=shared,
         )
         return found if out is not None else found.model_copy(update={"folder": None})
 

@@ -12,17 +12,16 @@ from typing import Any, cast
 import typer
 
 from prbench import report, show
+from prbench.calls import CallCache, Workers
 from prbench.config import Price, RunConfig
 from prbench.errors import ConfigError, did_you_mean
 from prbench.results import Loaded, Moment, RunFolder, definitions, load_run, standings, verdict, versus
 from prbench.results import history as run_history
 from prbench.results import verify as run_verify
 from prbench.run import (
-    CallCache,
     Evaluation,
     Progress,
     Session,
-    Staff,
     check_claim,
     execute,
     fetch_matcher,
@@ -52,7 +51,7 @@ def run(
     page: bool = False,
 ) -> None:
     """Evaluate, print the verdict and what it rests on, and say where the run is."""
-    staff = Staff.of(engine, workers)
+    shared = Workers.of(engine, workers)
     session = Session(RunConfig.of(**settings))
     if not quiet:
         for line in session.everything.record.notes:
@@ -78,7 +77,7 @@ def run(
                     listening=progress.listening,
                     max_cost_usd=max_cost,
                     fresh=fresh,
-                    staff=staff,
+                    workers=shared,
                 )
         except KeyboardInterrupt:
             _say(f"\nstopped; the same command continues {folder.path}")

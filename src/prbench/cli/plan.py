@@ -9,8 +9,9 @@ import typer
 from prbench.cli.app import Dtype, Format, FormatOption
 
 if TYPE_CHECKING:
+    from prbench.calls import CallCache
     from prbench.plan import PlanQuality
-    from prbench.run import CallCache, PlanFile
+    from prbench.run import PlanFile
 
 EXIT_INTERRUPTED = 130
 
@@ -49,9 +50,9 @@ def plan(
     """Write plans for a suite's questions and measure them; `prbench run --context plan --plans FILE` uses them."""
     from contextlib import ExitStack, closing
 
+    from prbench.calls import CallCache
     from prbench.cli.commands import read_columns, read_price
     from prbench.config import ModelOptions
-    from prbench.run import CallCache
 
     _check_matcher(matcher, threshold)
     options = ModelOptions(

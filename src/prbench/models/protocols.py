@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from pydantic import Field, field_serializer
 
 from prbench.config import Price
-from prbench.types import AnswerView, Channel, Frozen, Judgment, ListView, Outcome, PairView, Prompt
+from prbench.types import AnswerView, Channel, Context, Frozen, Judgment, ListView, Outcome, PairView, Prompt, Record
 
 
 class ModelCard(Frozen):
@@ -146,6 +146,18 @@ class Forgetful(Protocol):
 
     def forget(self) -> None:
         """Drop everything that was computed from texts since."""
+        ...
+
+
+@runtime_checkable
+class Replay(Protocol):
+    """A model whose answers exist already: it gives whole records by pair id, and nothing is asked."""
+
+    contexts: frozenset[str] | None
+    expected: int
+
+    def replay(self, pair: str, context: Context) -> list[Record]:
+        """All records of a pair in a context."""
         ...
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from prbench.calls import clock
 from prbench.report.plans import run_plan_tables
 from prbench.results import (
     DIFFERENCES,
@@ -17,7 +18,7 @@ from prbench.results import (
     Verification,
     Versus,
 )
-from prbench.run import Forecast, clock
+from prbench.run import Forecast
 from prbench.show import Table, bar, count, interval, p_value, percent, points
 from prbench.stats import Estimate, Standing
 

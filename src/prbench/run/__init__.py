@@ -1,23 +1,18 @@
 """Runs: from a suite and a model to a kept result; resume, progress, budget."""
 
-from prbench.run.calls import CallCache
 from prbench.run.execute import Evaluation, check_claim, execute
 from prbench.run.forecast import Forecast, forecast, refuse_over_budget
 from prbench.run.plans import PlanFile, fetch_matcher, open_matcher
-from prbench.run.progress import Progress, clock
+from prbench.run.progress import Progress
 from prbench.run.session import Session
-from prbench.run.staff import Staff
 
 __all__ = [
-    "CallCache",
     "Evaluation",
     "Forecast",
     "PlanFile",
     "Progress",
     "Session",
-    "Staff",
     "check_claim",
-    "clock",
     "execute",
     "fetch_matcher",
     "forecast",

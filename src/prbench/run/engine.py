@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any, Protocol
 
+from prbench.calls import Asker, CallCache, View
 from prbench.errors import BudgetError
 from prbench.models import ModelCard
-from prbench.run.asking import Asker
-from prbench.run.calls import CallCache
-from prbench.run.shards import View
 from prbench.run.work import Task, Work
 from prbench.types import CallUse, Outcome, Record
 

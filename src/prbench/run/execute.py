@@ -14,19 +14,18 @@ from typing import Any, Self
 from pydantic import Field
 
 from prbench import stats
+from prbench.calls import Asker, CallCache, Workers, open_asker
 from prbench.config import digest
 from prbench.errors import PrbenchError, RunError
 from prbench.files import Appender, exists
+from prbench.models import Replay
 from prbench.results import QUALITY, Result, RunFolder, Timing, distinct_calls, read_plans, read_result, recompute
-from prbench.run.asking import Asker
-from prbench.run.calls import CallCache
+from prbench.results.parquet import write_parquet
 from prbench.run.engine import Engine, Listener
 from prbench.run.plans import make_plans, measure_plans
 from prbench.run.progress import Progress
-from prbench.run.replay import Replay, replay_records
+from prbench.run.replay import replay_records
 from prbench.run.session import Session
-from prbench.run.staff import Staff, hire
-from prbench.run.table import write_parquet
 from prbench.run.work import Slot, Work
 from prbench.types import Record
 
@@ -61,7 +60,7 @@ def execute(
     listening: Listening | None = None,
     max_cost_usd: float | None = None,
     fresh: bool = False,
-    staff: Staff | None = None,
+    workers: Workers | None = None,
 ) -> Evaluation:
     """Make every record that is missing, then every aggregate.
 
@@ -72,9 +71,9 @@ def execute(
         listening: Who hears of each record.
         max_cost_usd: Stop, resumably, when this run has cost so much.
         fresh: Ask everything anew; what was there is kept aside.
-        staff: Who asks; default: this process.
+        workers: How many copies of the model answer; default: the one that is open here.
     """
-    asker = hire(staff or Staff(), session.model, session.address, session.config.options)
+    asker = open_asker(workers or Workers(), session.model, session.address, session.config.options)
     new = not exists(folder.path, raises=RunError)
     with folder.locked():
         try:

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
+from prbench.calls import CallCache
 from prbench.config import Price
 from prbench.contexts import Unfit, is_rater
 from prbench.errors import BudgetError
 from prbench.models import Windowed
-from prbench.run.calls import CallCache
 from prbench.run.session import Session
 from prbench.run.work import Slot, Work, render
 from prbench.types import AnswerView, Frozen, PairView, Prompt, Record

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from prbench.calls import CallCache
 from prbench.config import ModelOptions
 from prbench.contexts import Unfit
 from prbench.errors import BudgetError, MissingExtraError, PrbenchError, RunError
@@ -28,7 +29,6 @@ from prbench.plan import (
     read_plan_file,
 )
 from prbench.results import QUALITY, RunFolder, read_plans, read_quality
-from prbench.run.calls import CallCache
 from prbench.run.session import Session
 from prbench.types import Outcome, Prompt
 

@@ -5,7 +5,7 @@ import time
 from types import TracebackType
 from typing import Self, TextIO
 
-from prbench.run.asking import Asker
+from prbench.calls import Asker, clock
 from prbench.run.work import Work
 from prbench.types import Record
 
@@ -131,18 +131,3 @@ def work_done(asker: Asker) -> list[str]:
     if effort.flops and (share := effort.share_of(asker.peak_flops)):
         parts.append(f"{share:.0%} of matmul peak")
     return parts
-
-
-def clock(seconds: float) -> str:
-    """A duration as a person says it.
-
-    Example:
-        >>> clock(42), clock(250), clock(7300)
-        ('42 s', '4 min 10 s', '2 h 1 min')
-    """
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -1,23 +1,11 @@
 """Records from scores that exist already (`stored:`): nothing is shown to a model, so nothing can be asked or leak."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol, runtime_checkable
 
 from prbench.errors import ContextError
+from prbench.models import Replay
 from prbench.run.work import Slot
 from prbench.types import Context, Pair, Record
-
-
-@runtime_checkable
-class Replay(Protocol):
-    """Gives whole records by pair id."""
-
-    contexts: frozenset[str] | None
-    expected: int
-
-    def replay(self, pair: str, context: Context) -> list[Record]:
-        """All records of a pair in a context."""
-        ...
 
 
 def check_contexts(source: Replay, contexts: Sequence[Context], name: str) -> None:

@@ -10,11 +10,11 @@ from prbench.config import RunConfig, digest
 from prbench.contexts import ContextBuilder, is_rater, user_stances
 from prbench.data import Suite, load_pairs
 from prbench.errors import ConfigError, did_you_mean
-from prbench.models import BASELINES, Model, Rater, load_encoder, load_generator, load_model
+from prbench.models import BASELINES, Model, Rater, Replay, load_encoder, load_generator, load_model
 from prbench.plan import Plan, Planner, StoredPlans
 from prbench.rank import BM25, Dense, Ranker
 from prbench.results import BaselineScore, PairRow, RunFacts
-from prbench.run.replay import Replay, check_contexts
+from prbench.run.replay import check_contexts
 from prbench.run.work import Slot, Work, plan_work
 from prbench.types import AnswerView, Context, Record
 

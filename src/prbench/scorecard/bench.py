@@ -6,12 +6,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
+from prbench.calls import CallCache
 from prbench.config import RunConfig
 from prbench.data import Suite, load_pairs
 from prbench.errors import ConfigError, did_you_mean
 from prbench.models import Model
 from prbench.results import RunFolder
-from prbench.run import CallCache, Evaluation, Progress, Session, execute
+from prbench.run import Evaluation, Progress, Session, execute
 from prbench.scorecard.settings import Entry, Settings
 
 

@@ -15,9 +15,8 @@ from prbench.contexts import ContextBuilder
 from prbench.data import DatasetRecord
 from prbench.errors import FileError, PrbenchError
 from prbench.files import read_model, write_whole
-from prbench.models import load_model
+from prbench.models import Replay, load_model
 from prbench.run import Session
-from prbench.run.replay import Replay
 from prbench.scorecard.bench import Bench, folder_name, open_bench
 from prbench.scorecard.latency import WARM_UP, Latency, measure_latency
 from prbench.scorecard.machine import Machine

@@ -12,11 +12,10 @@ from prbench.config import digest
 from prbench.data import DatasetRecord, Suite
 from prbench.errors import ConfigError
 from prbench.files import write_whole
-from prbench.models import Model, load_model
+from prbench.models import Model, Replay, load_model
 from prbench.models.protocols import Adaptive
 from prbench.results import load_run, versus
 from prbench.run import Evaluation
-from prbench.run.replay import Replay
 from prbench.scorecard.adapted import Point, adapted
 from prbench.scorecard.bench import Bench, folder_name, open_bench
 from prbench.scorecard.card import failure

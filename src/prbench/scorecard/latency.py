@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from prbench import stats
+from prbench.calls import reply
 from prbench.contexts import ContextBuilder, Unfit, is_rater
 from prbench.models import Model
-from prbench.run.asking import reply
 from prbench.scorecard.machine import Machine, load_average
 from prbench.stats import Estimate
 from prbench.types import AnswerView, Context, Frozen, Pair, PairView

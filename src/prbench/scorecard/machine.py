@@ -4,7 +4,7 @@ import os
 import platform
 from pathlib import Path
 
-from prbench.run.staff import cores
+from prbench.calls import cores
 from prbench.types import Frozen
 
 

@@ -13,13 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
+from prbench.calls import clock
 from prbench.contexts import ContextBuilder
 from prbench.data import Suite, load_pairs
 from prbench.errors import ConfigError, RunError
 from prbench.judge import RubricJudge, load_judge, require_able
 from prbench.models import Generator, load_generator
 from prbench.results.folder import RunFolder
-from prbench.run.progress import clock
 from prbench.studies.best_of_n import candidates as drawing
 from prbench.studies.best_of_n import grades as judging
 from prbench.studies.best_of_n.candidates import Candidate

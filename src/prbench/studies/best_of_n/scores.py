@@ -10,13 +10,12 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import NamedTuple
 
+from prbench.calls import InProcess, call_key
 from prbench.contexts import ContextBuilder, Unfit
 from prbench.data.fingerprint import hash_text
 from prbench.errors import StudyError
 from prbench.files import Appender, read_models
 from prbench.models import Rater
-from prbench.run.asking import InProcess
-from prbench.run.calls import call_key
 from prbench.studies.best_of_n.candidates import Candidate
 from prbench.studies.best_of_n.items import Item
 from prbench.types import AnswerView, Context, Frozen, Outcome, Status

@@ -10,12 +10,12 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from prbench.calls import clock
 from prbench.data import Suite, load_pairs
 from prbench.errors import ConfigError, RunError
 from prbench.files import damaged
 from prbench.judge import RubricJudge, load_judge, require_able
 from prbench.results.folder import RunFolder
-from prbench.run.progress import clock
 from prbench.studies.best_of_n import grades as judging
 from prbench.studies.best_of_n.contenders import Contender, call_up, refuse_shared, taught_alike, taught_alike_notice
 from prbench.studies.best_of_n.grades import Exam, Judging, examine_judge

@@ -1,13 +1,12 @@
-"""How many hands: calls are asked here, by worker processes, or on a Ray cluster. Changes no answer and no key."""
+"""Where calls are asked: in this process, by worker processes, or on a Ray cluster. Changes no answer and no key."""
 
 import os
 from typing import Any, Literal
 
+from prbench.calls.ask import Asker, InProcess
 from prbench.config import ModelOptions
 from prbench.errors import ConfigError, MissingExtraError, did_you_mean
-from prbench.models import Model
-from prbench.run.asking import Asker, InProcess
-from prbench.run.replay import Replay
+from prbench.models import Model, Replay
 from prbench.types import Frozen
 
 EngineName = Literal["local", "ray"]
@@ -17,55 +16,55 @@ _REMOTE = ("chat", "http")
 _BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 
-class Staff(Frozen):
-    """Who asks."""
+class Workers(Frozen):
+    """How many copies of a model answer calls, and where."""
 
     engine: EngineName = "local"
-    workers: int | None = 1
+    count: int | None = 1
     """How many hold a copy of the model; None for as many as cores and memory allow."""
 
     @classmethod
-    def of(cls, engine: str = "local", workers: int | str | None = None) -> "Staff":
+    def of(cls, engine: str = "local", workers: int | str | None = None) -> "Workers":
         """Read what a user typed; without a number there is one worker, and on Ray as many as fit.
 
         Example:
-            >>> Staff.of(workers="4").workers, Staff.of().workers, Staff.of("ray").workers
+            >>> Workers.of(workers="4").count, Workers.of().count, Workers.of("ray").count
             (4, 1, None)
         """
         if engine not in ("local", "ray"):
             raise ConfigError(f"unknown engine {engine!r}", hint=did_you_mean(engine, ["local", "ray"]))
         if workers is None:
-            return cls(engine=engine, workers=1 if engine == "local" else None)
+            return cls(engine=engine, count=1 if engine == "local" else None)
         if workers == AUTO:
-            return cls(engine=engine, workers=None)
+            return cls(engine=engine, count=None)
         number = int(workers) if str(workers).isdecimal() else 0
         if number < 1:
             raise ConfigError(f"workers is {workers!r}", hint="a number from 1 on, or 'auto'")
-        return cls(engine=engine, workers=number)
+        return cls(engine=engine, count=number)
 
 
-def hire(staff: Staff, model: Model, address: str | None, options: ModelOptions) -> Asker:
-    """Who will ask; starts nothing yet.
+def open_asker(workers: Workers, model: Model, address: str | None, options: ModelOptions) -> Asker:
+    """Make what will ask the model; starts nothing yet.
 
     Args:
-        staff: What the user wants.
+        workers: What the user wants.
         model: The model as it is open here.
         address: By which workers can open it as well; None where it was handed over as an object.
         options: With which it was opened.
     """
-    if staff.engine == "local" and staff.workers == 1:
+    if workers.engine == "local" and workers.count == 1:
         return InProcess(model)
     address = _shareable(model, address)
-    from prbench.run.desk import Place
+    from prbench.calls.worker import ModelOrigin
 
-    if staff.engine == "ray":
-        return _on_ray(staff, model, address, options)
-    workers = staff.workers or most_workers(cores(), _memory_bytes(), weight_bytes(model, options))
-    if workers == 1:
+    if workers.engine == "ray":
+        return _on_ray(workers, model, address, options)
+    count = workers.count or most_workers(cores(), _memory_bytes(), weight_bytes(model, options))
+    if count == 1:
         return InProcess(model)
-    from prbench.run.processes import WorkerProcesses
+    from prbench.calls.processes import WorkerProcesses
 
-    return WorkerProcesses(Place.here(model, address, options, threads=max(1, cores() // workers)), workers)
+    return WorkerProcesses(ModelOrigin.here(model, address, options, threads=max(1, cores() // count)), count)
 
 
 def most_workers(cores: int, memory_bytes: int | None, weight_bytes: int | None) -> int:
@@ -98,14 +97,14 @@ def _memory_bytes() -> int | None:
         return None
 
 
-def _on_ray(staff: Staff, model: Model, address: str, options: ModelOptions) -> Asker:
+def _on_ray(workers: Workers, model: Model, address: str, options: ModelOptions) -> Asker:
     try:
-        from prbench.run.ray_data import RayData
+        from prbench.calls.ray_data import RayData
     except ImportError as error:
         raise MissingExtraError("--engine ray", "scale") from error
-    from prbench.run.desk import Place
+    from prbench.calls.worker import ModelOrigin
 
-    return RayData(Place.here(model, address, options, threads=1), staff.workers, weight_bytes(model, options))
+    return RayData(ModelOrigin.here(model, address, options, threads=1), workers.count, weight_bytes(model, options))
 
 
 def _shareable(model: Model, address: str | None) -> str:

@@ -119,9 +119,9 @@ def test_a_node_that_is_killed_in_the_middle_costs_nothing(folder):
 
 
 def test_the_ledger_tells_a_death_from_answers_that_were_lost():
-    from prbench.run.ray_data import Ledger
+    from prbench.calls.ray_data import ShardLedger
 
-    ledger = Ledger(workers=1)
+    ledger = ShardLedger(workers=1)
     for _ in range(3):  # the node that held its answers died each time: nobody died of the call
         assert ledger.begin(7, whole=False) == "go"
         ledger.end(7, answered=True)

@@ -14,12 +14,11 @@ from contextlib import suppress
 from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any
 
+from prbench.calls.ask import WorkerEfforts
+from prbench.calls.attempts import Attempts, only_deaths
+from prbench.calls.shards import Shard, View, cut, singles
+from prbench.calls.worker import THREAD_VARIABLES, ModelOrigin, WorkerReport
 from prbench.errors import ConfigError
-from prbench.run.asking import Tallies
-from prbench.run.attempts import Attempts, only_deaths
-from prbench.run.desk import THREAD_VARIABLES, Place
-from prbench.run.shards import Shard, View, cut, singles
-from prbench.run.worker import Report
 from prbench.types import Outcome
 
 _GONE = (EOFError, OSError)
@@ -27,35 +26,35 @@ _GONE = (EOFError, OSError)
 _END_SECONDS = 5.0
 
 
-class WorkerProcesses(Tallies):
+class WorkerProcesses(WorkerEfforts):
     """Asks in several processes.
 
     Args:
-        place: Which model, and where.
+        origin: Which model, and where.
         workers: How many processes.
     """
 
-    def __init__(self, place: Place, workers: int) -> None:
+    def __init__(self, origin: ModelOrigin, workers: int) -> None:
         super().__init__()
         if os.name != "posix":
             raise ConfigError("worker processes need a POSIX system", hint="--workers 1, or --engine ray")
-        self._place = place
+        self._origin = origin
         self._workers = workers
 
     def ask(self, calls: Mapping[str, View]) -> Generator[tuple[str, Outcome]]:
         """Cut the calls into shards and yield outcomes as workers send them; closing it ends all workers."""
-        floor = _Floor(self._place, self._workers, deque(cut(calls, self._workers)), self)
+        pool = _WorkerPool(self._origin, self._workers, deque(cut(calls, self._workers)), self)
         try:
-            yield from floor.run()
+            yield from pool.run()
         finally:
-            floor.clear()
+            pool.clear()
 
 
-class _Floor:
+class _WorkerPool:
     """Workers, and the shards that wait for one."""
 
-    def __init__(self, place: Place, size: int, waiting: deque[Shard], tallies: Tallies) -> None:
-        self._place = place
+    def __init__(self, origin: ModelOrigin, size: int, waiting: deque[Shard], tallies: WorkerEfforts) -> None:
+        self._origin = origin
         self._size = size
         self._waiting = waiting
         self._tallies = tallies
@@ -64,12 +63,12 @@ class _Floor:
         self._answered = False
         self._reasons: dict[int, str] = {}
         """Why a shard came back."""
-        self._workers: list[_Worker] = []
+        self._workers: list[_WorkerProcess] = []
 
     def run(self) -> Iterator[tuple[str, Outcome]]:
         """Until every shard is answered or given up."""
         while True:
-            self._hire()
+            self._start_workers()
             yield from self._assign()
             if not self._waiting and not self._busy:
                 return
@@ -88,16 +87,16 @@ class _Floor:
     def _busy(self) -> int:
         return sum(worker.shard is not None for worker in self._workers)
 
-    def _hire(self) -> None:
+    def _start_workers(self) -> None:
         while len(self._workers) < min(self._size, self._busy + len(self._waiting)):
-            self._workers.append(_Worker(self._place))
+            self._workers.append(_WorkerProcess(self._origin))
 
     def _assign(self) -> Iterator[tuple[str, Outcome]]:
         for worker in [worker for worker in self._workers if worker.ready]:
             while self._waiting and worker.shard is None:
                 yield from self._begin(self._waiting.popleft(), worker)
 
-    def _begin(self, shard: Shard, worker: "_Worker") -> Iterator[tuple[str, Outcome]]:
+    def _begin(self, shard: Shard, worker: "_WorkerProcess") -> Iterator[tuple[str, Outcome]]:
         decision = self._attempts.begin(shard.number, whole=shard.whole)
         if decision == "go":
             worker.take(shard)
@@ -107,11 +106,11 @@ class _Floor:
         else:
             yield from ((key, Outcome.failed(self._reasons[shard.number])) for key, _ in shard.calls)
 
-    def _listen(self, worker: "_Worker") -> Iterator[tuple[str, Outcome]]:
+    def _listen(self, worker: "_WorkerProcess") -> Iterator[tuple[str, Outcome]]:
         try:
-            report: Report = worker.connection.recv()
+            report: WorkerReport = worker.connection.recv()
         except _GONE:
-            self._bury(worker)
+            self._replace(worker)
             return
         self._tallies.add(report.tally)
         if report.answers:
@@ -127,38 +126,38 @@ class _Floor:
         if report.kind == "done":
             worker.shard = None
 
-    def _refused(self, worker: "_Worker", error: BaseException) -> None:
+    def _refused(self, worker: "_WorkerProcess", error: BaseException) -> None:
         """A model that raises at its first call is wrong, unless others answer: then only these calls are."""
         if not self._answered:
             raise error
         self._take_back(worker, getattr(error, "message", str(error)))
 
-    def _bury(self, worker: "_Worker") -> None:
+    def _replace(self, worker: "_WorkerProcess") -> None:
         self._workers.remove(worker)
         last_words = worker.wait()
         self._tallies.replaced += 1
         self._attempts.died()
         self._take_back(worker, f"the worker process that was asked {last_words}")
         if self._attempts.hopeless:
-            raise only_deaths(self._place.address, last_words)
+            raise only_deaths(self._origin.address, last_words)
 
-    def _take_back(self, worker: "_Worker", reason: str) -> None:
+    def _take_back(self, worker: "_WorkerProcess", reason: str) -> None:
         if worker.shard is not None and worker.shard.calls:
             self._reasons[worker.shard.number] = reason
             self._waiting.append(worker.shard)
         worker.shard = None
 
 
-class _Worker:
+class _WorkerProcess:
     """One process, and the shard it works on."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, origin: ModelOrigin) -> None:
         self.connection: Connection[Any, Any]
         self.connection, theirs = Pipe()
-        threads = {variable: str(place.threads) for variable in THREAD_VARIABLES}
+        threads = {variable: str(origin.threads) for variable in THREAD_VARIABLES}
         self._process = subprocess.Popen(  # noqa: S603 - this interpreter, with code of our own
-            [sys.executable, "-P", "-c", f"from prbench.run.worker import main; main({theirs.fileno()})"],
-            env={**os.environ, **threads, "PYTHONPATH": os.pathsep.join(place.path)},
+            [sys.executable, "-P", "-c", f"from prbench.calls.worker import main; main({theirs.fileno()})"],
+            env={**os.environ, **threads, "PYTHONPATH": os.pathsep.join(origin.path)},
             stdin=subprocess.DEVNULL,
             pass_fds=[theirs.fileno()],
             process_group=0,  # Ctrl-C reaches the parent alone, which then ends its workers
@@ -168,7 +167,7 @@ class _Worker:
         self.ready = False
         """Whether it waits for a shard, so that sending one does not block."""
         with suppress(*_GONE):  # a worker that is gone already is heard of in `recv`
-            self.connection.send(place)
+            self.connection.send(origin)
 
     def take(self, shard: Shard) -> None:
         """Begin a shard."""

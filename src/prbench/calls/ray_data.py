@@ -25,13 +25,12 @@ import ray
 import ray.data
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from prbench.calls.ask import WorkerEfforts
+from prbench.calls.attempts import Attempts, Decision, only_deaths
+from prbench.calls.shards import Shard, View, cut, singles
+from prbench.calls.worker import ModelOrigin, WorkerModel, WorkerReport, work_on
+from prbench.calls.workers import cores, most_workers
 from prbench.errors import ConfigError
-from prbench.run.asking import Tallies
-from prbench.run.attempts import Attempts, Decision, only_deaths
-from prbench.run.desk import Desk, Place
-from prbench.run.shards import Shard, View, cut, singles
-from prbench.run.staff import cores, most_workers
-from prbench.run.worker import Report, work_on
 from prbench.types import Outcome
 
 MOST_CALLS = 128
@@ -40,18 +39,18 @@ LOOPBACK = "127.0.0.1"
 DIED = "the worker that was asked died"
 
 
-class RayData(Tallies):
+class RayData(WorkerEfforts):
     """Asks on the cluster that RAY_ADDRESS names, else on one of its own that ends with the run.
 
     Args:
-        place: Which model, and where.
+        origin: Which model, and where.
         workers: How many actors; None for as many as cores (or GPUs) and memory allow.
         weight_bytes: Size of the model's weights, if known.
     """
 
-    def __init__(self, place: Place, workers: int | None, weight_bytes: int | None) -> None:
+    def __init__(self, origin: ModelOrigin, workers: int | None, weight_bytes: int | None) -> None:
         super().__init__()
-        self._place = place
+        self._origin = origin
         self._workers = workers
         self._weight_bytes = weight_bytes
         self._answered: set[str] = set()
@@ -61,19 +60,19 @@ class RayData(Tallies):
         if not calls:
             return
         with _quiet(), _cluster():
-            pool = _pool(self._workers, self._weight_bytes, self._place.options.device)
+            pool = _pool(self._workers, self._weight_bytes, self._origin.options.device)
             ledger = _ledger(pool.actors)
-            place = self._place._replace(threads=pool.threads)
+            origin = self._origin._replace(threads=pool.threads)
             shards = cut(calls, pool.actors, MOST_CALLS)
             again: list[Shard] = []
-            for shard, reports in _stream(shards, place, pool, ledger):
+            for shard, reports in _stream(shards, origin, pool, ledger):
                 yield from self._take(shard, reports, again)
             alone = [call for shard in again for call in shard.without(self._answered).calls]
-            for shard, reports in _stream(singles(alone, len(shards)), place, pool, ledger):
+            for shard, reports in _stream(singles(alone, len(shards)), origin, pool, ledger):
                 yield from self._take(shard, reports, again)
             self.replaced = ray.get(ledger.count.remote())
 
-    def _take(self, shard: Shard, reports: Sequence[Report], again: list[Shard]) -> Iterator[tuple[str, Outcome]]:
+    def _take(self, shard: Shard, reports: Sequence[WorkerReport], again: list[Shard]) -> Iterator[tuple[str, Outcome]]:
         """Pass on a shard's answers; where it has none, its calls are to be asked one by one, or have failed."""
         for report in reports:
             self.add(report.tally)
@@ -89,30 +88,30 @@ class RayData(Tallies):
             yield shard.calls[0][0], Outcome.failed(reason)
 
 
-class Clerk:
+class ShardActor:
     """What each actor runs: answers one shard per row."""
 
-    def __init__(self, place: Place, ledger: Any) -> None:
-        self._desk = Desk(place)
-        self._address = place.address
+    def __init__(self, origin: ModelOrigin, ledger: Any) -> None:
+        self._model = WorkerModel(origin)
+        self._address = origin.address
         self._ledger = ledger
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
         """Answer a shard, unless too many have died of it."""
         shard: Shard = pickle.loads(row["shard"])  # noqa: S301 - written by our own driver
-        reports: list[Report] = []
+        reports: list[WorkerReport] = []
         decision = ray.get(self._ledger.begin.remote(shard.number, shard.whole))
         if decision == "go":
-            reports.append(work_on(self._desk, shard, reports.append))
+            reports.append(work_on(self._model, shard, reports.append))
             ray.get(self._ledger.end.remote(shard.number, reports[-1].kind == "done"))
         elif decision == "hopeless":
-            reports.append(Report("broken", error=only_deaths(self._address, "was an actor of Ray")))
+            reports.append(WorkerReport("broken", error=only_deaths(self._address, "was an actor of Ray")))
         else:
-            reports.append(Report("given up"))
+            reports.append(WorkerReport("given up"))
         return {"number": shard.number, "reports": pickle.dumps(reports)}
 
 
-class Ledger:
+class ShardLedger:
     """Knows which shards were begun and not ended: begun again, their actor has died."""
 
     def __init__(self, workers: int) -> None:
@@ -140,7 +139,7 @@ class Ledger:
         return self._deaths
 
 
-class _Pool(NamedTuple):
+class _ActorPool(NamedTuple):
     """How the model's copies lie on the cluster."""
 
     actors: int
@@ -149,18 +148,18 @@ class _Pool(NamedTuple):
     """Of each actor."""
 
 
-def _pool(workers: int | None, weight_bytes: int | None, device: str) -> _Pool:
+def _pool(workers: int | None, weight_bytes: int | None, device: str) -> _ActorPool:
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     gpus = sum(int(node.get("GPU", 0)) for node in nodes)
     if gpus and device != "cpu":
-        return _Pool(min(workers or gpus, gpus), 1, 1)
+        return _ActorPool(min(workers or gpus, gpus), 1, 1)
     node_cores = [int(node.get("CPU", 0)) for node in nodes]
     if not any(node_cores):
         raise ConfigError("the Ray cluster has no cores to work on", hint="`ray status` shows what its nodes offer")
     memory = sum(int(node.get("memory", 0)) for node in nodes)
     wanted = workers or most_workers(sum(node_cores), memory, weight_bytes)
     threads = share_of(wanted, node_cores)
-    return _Pool(min(wanted, sum(node // threads for node in node_cores)), threads, 0)
+    return _ActorPool(min(wanted, sum(node // threads for node in node_cores)), threads, 0)
 
 
 def share_of(workers: int, node_cores: Sequence[int]) -> int:
@@ -177,12 +176,12 @@ def share_of(workers: int, node_cores: Sequence[int]) -> int:
 def _ledger(workers: int) -> Any:
     """On the driver's own node: where that dies, the run ends anyway."""
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-    return ray.remote(Ledger).options(num_cpus=0, scheduling_strategy=here).remote(workers)
+    return ray.remote(ShardLedger).options(num_cpus=0, scheduling_strategy=here).remote(workers)
 
 
 def _stream(
-    shards: Sequence[Shard], place: Place, pool: _Pool, ledger: Any
-) -> Iterator[tuple[Shard, Sequence[Report]]]:
+    shards: Sequence[Shard], origin: ModelOrigin, pool: _ActorPool, ledger: Any
+) -> Iterator[tuple[Shard, Sequence[WorkerReport]]]:
     """Run the shards through the actors; yields each with what was reported of it, as they finish."""
     if not shards:
         return
@@ -190,8 +189,8 @@ def _stream(
     rows = [{"shard": pickle.dumps(shard)} for shard in shards]
     with ray.data.DataContext.current(_context()):
         answered = ray.data.from_items(rows, override_num_blocks=len(rows)).map(
-            Clerk,
-            fn_constructor_args=(place, ledger),
+            ShardActor,
+            fn_constructor_args=(origin, ledger),
             compute=ray.data.ActorPoolStrategy(size=min(pool.actors, len(rows))),
             num_cpus=None if pool.gpus else pool.threads,
             num_gpus=pool.gpus or None,

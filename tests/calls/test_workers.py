@@ -13,18 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prbench import evaluate
+from prbench.calls import Workers, cores
+from prbench.calls.ask import InProcess
+from prbench.calls.processes import _GONE, _WorkerProcess
+from prbench.calls.shards import FEWEST_CALLS, Shard, cut
+from prbench.calls.worker import ModelOrigin, WorkerModel
 from prbench.config import ModelOptions, RunConfig
 from prbench.data import Suite, write_pairs
 from prbench.errors import BudgetError, ConfigError, ModelError
 from prbench.models import load_model
 from prbench.results import RunFolder
-from prbench.run import Session, Staff, execute
-from prbench.run.asking import InProcess
-from prbench.run.desk import Desk, Place
+from prbench.run import Session, execute
 from prbench.run.engine import Engine
-from prbench.run.processes import _GONE, _Worker
-from prbench.run.shards import FEWEST_CALLS, Shard, cut
-from prbench.run.staff import cores
 from prbench.types import AnswerView
 from small_suite import follows_posts, mirrored
 
@@ -135,7 +135,7 @@ def run(address, out, workers, listening=None, max_cost_usd=None, **settings):
         RunFolder(Path(out)),
         listening=listening,
         max_cost_usd=max_cost_usd,
-        staff=Staff(workers=workers),
+        workers=Workers(count=workers),
     )
 
 
@@ -245,7 +245,7 @@ def test_a_worker_killed_at_the_last_call_of_its_shard_costs_nothing(module, que
 
 
 def test_a_worker_killed_in_the_middle_of_a_long_message_is_a_dead_worker_and_no_crash(module):
-    worker = _Worker(Place.here(load_model(module + "Wordy"), module + "Wordy", ModelOptions(), threads=1))
+    worker = _WorkerProcess(ModelOrigin.here(load_model(module + "Wordy"), module + "Wordy", ModelOptions(), threads=1))
     assert worker.connection.recv().kind == "ready"
     worker.take(Shard(0, (("key", AnswerView("Tea?", "Green.")),)))
     assert worker.connection.poll(60)  # its answer has begun to come, and is longer than what a pipe holds
@@ -275,10 +275,10 @@ def test_a_bug_keeps_its_traceback(module):
 
 
 def test_another_model_under_the_same_address_is_refused(module):
-    place = Place.here(load_model(module + "score"), module + "score", ModelOptions(), threads=1)
-    assert Desk(place).model.card.address == module + "score"
+    place = ModelOrigin.here(load_model(module + "score"), module + "score", ModelOptions(), threads=1)
+    assert WorkerModel(place).model.card.address == module + "score"
     with pytest.raises(ModelError, match="opened another model than the run's"):
-        _ = Desk(place._replace(identity="another")).model
+        _ = WorkerModel(place._replace(identity="another")).model
 
 
 def test_a_limit_on_cost_stops_the_workers(module):

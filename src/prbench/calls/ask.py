@@ -8,10 +8,10 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from typing import Any, NamedTuple, Protocol, cast
 
+from prbench.calls.shards import View
 from prbench.contexts import is_rater
 from prbench.models import Comparer, Model, Rater
 from prbench.models._flops import Effort
-from prbench.run.shards import View
 from prbench.types import Outcome
 
 CHUNK = 2048
@@ -88,7 +88,7 @@ def effort_of(model: Model) -> Effort:
     return Effort(naive_tokens=naive, computed_tokens=computed)
 
 
-class Tally(NamedTuple):
+class WorkerEffort(NamedTuple):
     """What a worker's scoring took since it last said so."""
 
     effort: Effort | None = None
@@ -96,7 +96,7 @@ class Tally(NamedTuple):
     note: str | None = None
 
 
-class Tallies:
+class WorkerEfforts:
     """Sums what all workers did, also those that died later."""
 
     def __init__(self) -> None:
@@ -107,7 +107,7 @@ class Tallies:
         """Workers that died and were replaced."""
         self._notes: dict[str, None] = {}
 
-    def add(self, tally: Tally) -> None:
+    def add(self, tally: WorkerEffort) -> None:
         """Count what one worker did."""
         if tally.effort is not None:
             self.effort += tally.effort

@@ -1,0 +1,24 @@
+"""Calls: ask a model what is missing, keep each answer at once, and resume.
+
+A call has a key, a content hash over who is asked and what. Answers are cached by key across runs; open calls are asked
+in this process, by worker processes or on a Ray cluster, and the answers are the same everywhere.
+"""
+
+from prbench.calls.ask import Asker, InProcess, reply
+from prbench.calls.cache import CallCache, call_key
+from prbench.calls.progress import clock
+from prbench.calls.shards import View
+from prbench.calls.workers import Workers, cores, open_asker
+
+__all__ = [
+    "Asker",
+    "CallCache",
+    "InProcess",
+    "View",
+    "Workers",
+    "call_key",
+    "clock",
+    "cores",
+    "open_asker",
+    "reply",
+]
