@@ -21,6 +21,10 @@ Count = Annotated[int, Field(ge=0, le=2**32 - 1)]
 """A number of things; a page keeps no larger ones."""
 
 
+ITEM, CHOSEN_ANSWER, REJECTED_ANSWER = "item", "chosen_answer", "rejected_answer"
+"""Tags of pairs that come from one row with several answers: the row, and which of its answers these are."""
+
+
 class Frozen(BaseModel):
     """What is read from or written to disk: immutable, and neither an unknown field nor NaN or infinity passes."""
 
@@ -84,7 +88,8 @@ class Question(Frozen):
     tags: Mapping[str, str] = Field(default_factory=dict)
     """Free labels. Known ones: `split`; `axis` and `pole` (what decides the pair and what this user wants there, joined
     by `+` where there are several); `mirror` (shared by the two pairs that meet the same answers with opposite labels);
-    `couple` (shared by the two users who are each other's opposite)."""
+    `couple` (shared by the two users who are each other's opposite); `item`, `chosen_answer` and `rejected_answer`
+    (pairs of one row with several answers)."""
 
     @property
     def stances(self) -> dict[str, str]:

@@ -223,9 +223,10 @@ def test_rewardbench(tmp_path):
     assert [(pair.id, pair.chosen, pair.rejected, pair.category) for pair in suite] == [
         ("10/0", "4", "5", "Math"),
         ("10/1", "4", "6", "Math"),
-        ("ref:1/0", "red", "dog", "Ties"),
+        ("ref:1/0/0", "red", "dog", "Ties"),
+        ("ref:1/1/0", "blue", "dog", "Ties"),
     ]
-    assert suite[0].tags == {"item": "10", "split": "test"}
+    assert suite[0].tags == {"item": "10", "chosen_answer": "0", "rejected_answer": "0", "split": "test"}
     assert suite.record.derived_users
     assert suite.record.counts.users == 2
     assert notes(suite) == "1 pairs of equal answers left out"
@@ -237,3 +238,88 @@ def test_rewardbench_of_another_layout(tmp_path):
     )
     with pytest.raises(DataError, match="row 1: field 'chosen' is text, expected a list of answers"):
         load_pairs(f"rewardbench-2={tmp_path}")
+
+
+def test_rm_bench_from_its_file(tmp_path):
+    row = {"id": 7, "prompt": "Cat?", "chosen": ["a", "b", "c"], "rejected": ["x", "y", "z"], "domain": "safety-refuse"}
+    file = tmp_path / "total_dataset.json"
+    file.write_text(json.dumps([row]))
+    suite = load_pairs(f"rm-bench={file}", split="test")
+    assert len(suite) == 9
+    assert (suite[5].id, suite[5].chosen, suite[5].rejected) == ("7/1/2", "b", "z")
+    file.write_text(json.dumps([{**row, "chosen": ["a"]}]))
+    with pytest.raises(DataError, match="'chosen' has not 3 answers"):
+        load_pairs(f"rm-bench={file}")
+
+
+def test_judgebench(tmp_path):
+    row = {
+        "pair_id": "p",
+        "original_id": "1",
+        "source": "mmlu-pro-law",
+        "question": "Guilty?",
+        "response_model": "gpt-4o-2024-05-13",
+        "response_A": "Yes.",
+        "response_B": "No.",
+        "label": "B>A",
+    }
+    jsonl(tmp_path / "dataset=judgebench,response_model=gpt-4o-2024-05-13.jsonl", [row])
+    [pair] = load_pairs(f"judgebench={tmp_path}")
+    assert (pair.chosen, pair.rejected, pair.category) == ("No.", "Yes.", "Knowledge")
+    assert pair.tags["split"] == "test"
+    jsonl(tmp_path / "dataset=judgebench,response_model=gpt-4o-2024-05-13.jsonl", [{**row, "label": "A=B"}])
+    with pytest.raises(DataError, match="'label' is 'A=B'"):
+        load_pairs(f"judgebench={tmp_path}")
+
+
+def test_personal_rewardbench(tmp_path):
+    def row(user, split, asked, chosen, rejected):
+        return {
+            "user_id": user,
+            "conversation_id": "c",
+            "context": [{"role": "user", "content": asked}],
+            "chosen": {"role": "model", "content": chosen},
+            "rejected": {"role": "model", "content": rejected},
+            "split": split,
+        }
+
+    rows = [row("u", "train", "Tea?", "Green.", "Black."), row("u", "test", "Cake?", "Plum.", "Nut.")]
+    parquet(tmp_path / "data" / "train-00000-of-00001.parquet", rows)
+    suite = load_pairs(f"personal-rewardbench/prism={tmp_path}")
+    assert [(pair.user, pair.question, pair.chosen, pair.tags["split"]) for pair in suite] == [
+        ("u", "Tea?", "Green.", "train"),
+        ("u", "Cake?", "Plum.", "test"),
+    ]
+
+
+def rmgap_row(**changed):
+    groups = [
+        {"winner": key, "prompts": [{"text": f"In style {key}, wording {number}."} for number in range(3)]}
+        for key in "abcd"
+    ]
+    responses = [{"key": key, "text": f"answer {key}"} for key in "abcd"]
+    return {"id": 3, "domain": "Chat", "source": "s", "responses": responses, "prompt_groups": groups, **changed}
+
+
+def test_rmgap(tmp_path):
+    jsonl(tmp_path / "test.jsonl", [rmgap_row()])
+    suite = load_pairs(f"rmgap={tmp_path / 'test.jsonl'}")
+    assert len(suite) == 4 * 3 * 3
+    assert (suite[0].id, suite[0].chosen, suite[0].rejected) == ("3/0/0/b", "answer a", "answer b")
+    with pytest.raises(DataError, match="read from a local copy"):
+        load_pairs("rmgap")
+    jsonl(tmp_path / "test.jsonl", [rmgap_row(prompt_groups=[{"winner": "z", "prompts": []}])])
+    with pytest.raises(DataError, match="the winner 'z' is none of the answers"):
+        load_pairs(f"rmgap={tmp_path}")
+
+
+def test_several_answers_in_a_row_of_a_file(tmp_path):
+    rows = [
+        {"id": "1", "prompt": "Tea?", "chosen": ["Green."], "rejected": ["Black.", "Red."]},
+        {"id": "2", "prompt": "Cake?", "chosen": "Plum.", "rejected": "Nut."},
+    ]
+    jsonl(tmp_path / "mine.jsonl", rows)
+    suite = load_pairs(tmp_path / "mine.jsonl")
+    assert [pair.id for pair in suite] == ["1/0/0", "1/0/1", "2"]
+    assert suite[0].tags["item"] == "1"
+    assert [pair.id for pair in suite.limit(2)] in (["1/0/0", "1/0/1"], ["2"])

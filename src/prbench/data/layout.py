@@ -1,12 +1,14 @@
 """From rows to pairs and questions: which column is which field, and what is made up where a source has none.
 
 The paper's layout (`id, question, profile, rubric_aspects, narrative, category, chosen, rejected`) and TRL's
-(`prompt, chosen, rejected`) are understood as they are; anything else by a column mapping. A missing id or user is
-derived from content, so that it is the same on every machine. Unknown columns are ignored and listed, never guessed at.
+(`prompt, chosen, rejected`) are understood as they are, also with lists of chosen and rejected answers in a row;
+anything else by a column mapping. A missing id or user is derived from content, so that it is the same on every
+machine. Unknown columns are ignored and listed, never guessed at.
 """
 
+import itertools
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from prbench.data.conversation import read_exchange, read_messages, render
@@ -21,7 +23,7 @@ from prbench.data.fields import (
 )
 from prbench.data.rows import Place, Row, missing_field
 from prbench.errors import DataError, did_you_mean
-from prbench.types import Pair, Question
+from prbench.types import CHOSEN_ANSWER, ITEM, REJECTED_ANSWER, Pair, Question
 
 FIELDS = (*Pair.model_fields, "split")
 """Every field that a column can be mapped to; `split` becomes a tag."""
@@ -57,8 +59,8 @@ class RowReader:
                 raise DataError(f"columns maps an unknown field {field!r}", hint=did_you_mean(field, FIELDS))
 
     def read_pairs(self, rows: Iterable[Row]) -> list[Pair]:
-        """Read every row as a pair; ids must be unique over all of them."""
-        return [self._read_pair(row) for row in rows]
+        """Read every row as a pair, or as several where it has lists of answers; ids must be unique."""
+        return [pair for row in rows for pair in self._read_row(row)]
 
     def read_questions(self, rows: Iterable[Row]) -> list[Question]:
         """Read every row as a question; answers, where there are any, are ignored."""
@@ -75,11 +77,25 @@ class RowReader:
             notes.append(f"columns ignored: {', '.join(sorted(self._ignored))}")
         return notes
 
-    def _read_pair(self, row: Row) -> Pair:
+    def _read_row(self, row: Row) -> Iterator[Pair]:
+        """The pairs of a row: each chosen answer against each rejected one."""
         cells, place = self._cells(row), row.place
         for field in ("chosen", "rejected"):
             if cells.get(field) is None:
                 raise missing_field(field, row.values, place)
+        if not (_are_texts(cells["chosen"]) or _are_texts(cells["rejected"])):
+            yield self._read_pair(cells, row)
+            return
+        chosen, rejected = (cell if _are_texts(cell) else [cell] for cell in (cells["chosen"], cells["rejected"]))
+        item = read_identifier(cells.get("id"), "id", place) or content_id("item", str(cells.get("question")), *chosen)
+        tags = read_tags(cells.get("tags"), place)
+        for (i, good), (j, bad) in itertools.product(enumerate(chosen), enumerate(rejected)):
+            own = {**tags, ITEM: item, CHOSEN_ANSWER: str(i), REJECTED_ANSWER: str(j)}
+            one = {**cells, "id": f"{item}/{i}/{j}", "chosen": good, "rejected": bad, "tags": own}
+            yield self._read_pair(one, row)
+
+    def _read_pair(self, cells: Mapping[str, Any], row: Row) -> Pair:
+        place = row.place
         exchange = read_exchange(cells.get("question"), cells["chosen"], cells["rejected"], place)
         if not exchange.question and cells.get("question") is None:
             raise missing_field("question", row.values, place)
@@ -165,3 +181,8 @@ class RowReader:
                 hint="ids must be unique; remove or rename one of the two",
             )
         self._places[name] = place
+
+
+def _are_texts(cell: Any) -> bool:
+    """Whether a cell holds several answers, and not the messages of one."""
+    return isinstance(cell, list) and bool(cell) and all(isinstance(one, str) for one in cell)

@@ -16,7 +16,7 @@ from prbench.data.layout import RowReader
 from prbench.data.registry import Kind, Published, embedded, published, suites
 from prbench.data.rows import Row, read_rows, stem_of
 from prbench.data.suite import Suite, check_structure, check_whole_couples
-from prbench.data.tables import FolderTables, TableFile, guess_split, list_splits
+from prbench.data.tables import FileTable, FolderTables, TableFile, Tables, guess_split, list_splits
 from prbench.errors import DataError, did_you_mean
 from prbench.files import MAX_LINE_BYTES, exists
 from prbench.types import Pair, Question
@@ -45,9 +45,9 @@ def load_pairs(
     """Load the pairs of a suite.
 
     Args:
-        source: A registered name (`prb`, `prb/Art`, `prism`; see `suites()`), a local copy of one as `NAME=DIR`, a
-            JSONL, Parquet or CSV file (JSONL and CSV may be gzipped), or a folder of such files, where each file's name
-            is its split.
+        source: A registered name (`prb`, `prb/Art`, `prism`; see `suites()`), a local copy of one as `NAME=DIR` or
+            `NAME=FILE`, a JSONL, Parquet or CSV file (JSONL and CSV may be gzipped), or a folder of such files, where
+            each file's name is its split.
         split: Keep only this split; None keeps all.
         columns: Field → column, where your columns have other names: `{"question": "prompt_text"}`.
         revision: Branch, tag or commit of a hub dataset.
@@ -146,9 +146,13 @@ def _resolve(source: str | Path, split: str | None, revision: str | None, max_li
 
 
 def _from_hub(suite: Published, split: str | None, revision: str | None) -> _Source:
+    if not suite.on_hub:
+        raise DataError(
+            f"{suite.name!r} is read from a local copy", hint=f"get it from {suite.repo} and pass {suite.name}=DIR"
+        )
     from prbench.data.hub import HubTables
 
-    tables = HubTables(suite.name, suite.repo, split=split, revision=revision)
+    tables = HubTables(suite.name, suite.repo, split=None if suite.own_splits else split, revision=revision)
     return _Source(
         suite.name,
         f"hub:{suite.repo}",
@@ -160,12 +164,16 @@ def _from_hub(suite: Published, split: str | None, revision: str | None) -> _Sou
 
 def _from_copy(suite: Published, folder: Path, revision: str | None, max_line_bytes: int) -> _Source:
     _refuse_revision(revision, f"{suite.name}={folder}")
-    if not folder.is_dir():
+    tables: Tables
+    if folder.is_file() and len(suite.tables) == 1:
+        tables = FileTable(folder, split=suite.split, max_line_bytes=max_line_bytes)
+    elif folder.is_dir():
+        tables = FolderTables(folder, split=suite.split, max_line_bytes=max_line_bytes)
+    else:
         raise DataError(
             f"{str(folder)!r} is no folder, so it holds no copy of {suite.name!r}",
             hint=f"download {suite.repo} from the hub into a folder and pass {suite.name}=DIR",
         )
-    tables = FolderTables(folder, split=suite.split, max_line_bytes=max_line_bytes)
     return _Source(
         suite.name,
         f"{suite.name}={folder}",

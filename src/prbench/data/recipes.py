@@ -4,21 +4,34 @@ Each recipe takes tables and a tally of what it leaves out, and yields rows; wha
 afterwards in one place. A profile never holds the question that is being asked.
 
 Confirmed against public code that reads them: PRISM's `utterances` and `survey` columns and root JSONL files, Arena's
-columns, RewardBench 2's `chosen`/`rejected` lists, the table names and files of Personalized RewardBench and LaMP-QA.
+columns, RewardBench 2's and RM-Bench's `chosen`/`rejected` lists, JudgeBench's and RMGAP's fields, the columns
+`context`, `chosen`, `rejected`, `user_id` and `split` of PersonalRewardBench, the table names and files of
+Personalized RewardBench and LaMP-QA.
 Not confirmed: that LaMP-QA names its columns `narrative` and `rubric_aspects`, as the paper's own set does.
 """
 
+import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from prbench.data.fields import read_cell
 from prbench.data.rows import Row
 from prbench.data.tables import WHOLE, Tables
+from prbench.errors import DataError
+from prbench.types import CHOSEN_ANSWER, ITEM, REJECTED_ANSWER
 
 Recipe = Callable[[Tables, Sequence[str], Counter[str]], Iterator[Row]]
 """`(tables, names of the tables asked for, tally of what is left out) -> rows in the paper's layout`."""
 
+_STYLES = 3
+_JUDGEBENCH = {
+    "mmlu-pro": "Knowledge",
+    "livebench-reasoning": "Reasoning",
+    "livebench-math": "Math",
+    "livecodebench": "Coding",
+}
+"""The four kinds of JudgeBench's questions, by how their source begins."""
 _SURVEY_POSTS = ("self_description", "system_string")
 
 
@@ -30,18 +43,131 @@ def paper(tables: Tables, names: Sequence[str], left_out: Counter[str]) -> Itera
 
 
 def rewardbench(tables: Tables, names: Sequence[str], left_out: Counter[str]) -> Iterator[Row]:
-    """RewardBench 2: the first chosen answer against each rejected one; the subset is the category.
+    """RewardBench 2: every chosen answer against every rejected one; the subset is the category.
 
-    Columns: `id`, `prompt`, `chosen` (list), `rejected` (list), `subset`. The tag `item` joins the pairs of one prompt.
+    Columns: `id`, `prompt`, `chosen` (list), `rejected` (list), `subset`. Most prompts have one chosen answer; those of
+    the subset Ties have several, and ids `ref:N` and `tied:N`.
+    """
+    for row in tables.rows(WHOLE):
+        shared = {"question": row.values.get("prompt"), "category": row.values.get("subset")}
+        yield from _answer_pairs(row, str(row.values.get("id")), shared, left_out)
+
+
+def rm_bench(tables: Tables, names: Sequence[str], left_out: Counter[str]) -> Iterator[Row]:
+    """RM-Bench: each of three chosen answers against each of three rejected ones, from plain to richly formatted.
+
+    Columns: `id`, `prompt`, `chosen` and `rejected` (lists: concise, detailed, detailed in markdown), `domain`. The
+    domain is the category; the places in the lists, which are the styles, are tags.
+    """
+    for row in tables.rows(WHOLE):
+        for field in ("chosen", "rejected"):
+            if len(read_cell(row, field, list, "a list of answers") or ()) != _STYLES:
+                raise DataError(
+                    f"{row.place}: field {field!r} has not {_STYLES} answers, one for each style",
+                    hint="is it RM-Bench's total_dataset.json?",
+                )
+        shared = {"question": row.values.get("prompt"), "category": row.values.get("domain")}
+        yield from _answer_pairs(row, str(row.values.get("id")), shared, left_out, split="test")
+
+
+def judgebench(tables: Tables, names: Sequence[str], left_out: Counter[str]) -> Iterator[Row]:
+    """JudgeBench: one correct and one wrong answer of one model; the category is the kind of question.
+
+    Columns: `pair_id`, `source`, `question`, `response_model`, `response_A`, `response_B`, `label` (`A>B` or `B>A`).
+    """
+    for row in tables.rows(WHOLE):
+        label = read_cell(row, "label", str, "text")
+        if label not in ("A>B", "B>A"):
+            raise DataError(f"{row.place}: field 'label' is {label!r}", hint="expected 'A>B' or 'B>A'")
+        first, second = (read_cell(row, f"response_{side}", str, "text") for side in "AB")
+        chosen, rejected = (first, second) if label == "A>B" else (second, first)
+        source = read_cell(row, "source", str, "text") or ""
+        kind = next((kind for start, kind in _JUDGEBENCH.items() if source.startswith(start)), source)
+        if _is_usable(chosen, rejected, left_out):
+            yield row._replace(
+                values={
+                    "id": row.values.get("pair_id"),
+                    "question": row.values.get("question"),
+                    "category": kind,
+                    "chosen": chosen,
+                    "rejected": rejected,
+                    "tags": {"split": "test", "source": source, "written_by": str(row.values.get("response_model"))},
+                }
+            )
+
+
+def personal_rewardbench(tables: Tables, names: Sequence[str], left_out: Counter[str]) -> Iterator[Row]:
+    """PersonalRewardBench: users with a few labelled pairs each, in splits train, val and test; there are no posts.
+
+    Columns: `user_id`, `context` (messages), `chosen` and `rejected` (one message each), `split`. What a user is known
+    by are the pairs of the other splits: the context `pairs@K` shows them.
+    """
+    for row in tables.rows(WHOLE):
+        turns = [_turn(turn) for turn in read_cell(row, "context", list, "a list of messages") or ()]
+        chosen, rejected = (
+            _turn(read_cell(row, field, dict, "a message") or {})["content"] for field in ("chosen", "rejected")
+        )
+        split = str(row.values.get("split") or row.split)
+        if not turns:
+            left_out["pairs without a prompt"] += 1
+        elif _is_usable(chosen, rejected, left_out):
+            user = read_cell(row, "user_id", str, "text")
+            values = {"user": user, "question": turns, "chosen": chosen, "rejected": rejected, "tags": {"split": split}}
+            yield row._replace(values=values)
+
+
+def rmgap(tables: Tables, names: Sequence[str], left_out: Counter[str]) -> Iterator[Row]:
+    """RMGAP: four answers, four preferences that each want another one of them, three ways to say each preference.
+
+    Columns: `id`, `domain`, `responses` (`key`, `text`), `prompt_groups` (`winner`, `prompts` of `text`). The
+    preference stands in the prompt itself. A model that does not read it has each answer right in one of four cases.
     """
     for row in tables.rows(WHOLE):
         item = str(row.values.get("id"))
-        chosen = read_cell(row, "chosen", list, "a list of answers")
-        shared = {"question": row.values.get("prompt"), "category": row.values.get("subset"), "tags": {"item": item}}
-        for number, rejected in enumerate(read_cell(row, "rejected", list, "a list of answers") or ()):
-            best = chosen[0] if chosen else None
-            if _is_usable(best, rejected, left_out):
-                yield row._replace(values={**shared, "id": f"{item}/{number}", "chosen": best, "rejected": rejected})
+        responses = read_cell(row, "responses", list, "a list of answers") or ()
+        texts = {str(one["key"]): str(one["text"]) for one in responses}
+        for number, group in enumerate(read_cell(row, "prompt_groups", list, "a list of preferences") or ()):
+            winner, preference = str(group["winner"]), f"{item}/{number}"
+            if winner not in texts:
+                raise DataError(f"{row.place}: the winner {winner!r} is none of the answers {sorted(texts)}")
+            for version, prompt in enumerate(group["prompts"]):
+                for key, text in texts.items():
+                    if key == winner or not _is_usable(texts[winner], text, left_out):
+                        continue
+                    yield row._replace(
+                        values={
+                            "id": f"{preference}/{version}/{key}",
+                            "user": preference,
+                            "question": prompt["text"],
+                            "category": row.values.get("domain"),
+                            "chosen": texts[winner],
+                            "rejected": text,
+                            "tags": {
+                                "split": "test",
+                                ITEM: f"{preference}/{version}",
+                                "preference": preference,
+                                CHOSEN_ANSWER: winner,
+                                REJECTED_ANSWER: key,
+                            },
+                        }
+                    )
+
+
+def _turn(message: Mapping[str, Any]) -> dict[str, str]:
+    role = str(message.get("role") or "user")
+    return {"role": "assistant" if role == "model" else role, "content": str(message.get("content") or "")}
+
+
+def _answer_pairs(
+    row: Row, item: str, shared: Mapping[str, Any], left_out: Counter[str], split: str = ""
+) -> Iterator[Row]:
+    """Every chosen answer of a row against every rejected one."""
+    chosen, rejected = (read_cell(row, field, list, "a list of answers") or () for field in ("chosen", "rejected"))
+    for (i, good), (j, bad) in itertools.product(enumerate(chosen), enumerate(rejected)):
+        if _is_usable(good, bad, left_out):
+            tags = {ITEM: item, CHOSEN_ANSWER: str(i), REJECTED_ANSWER: str(j), **({"split": split} if split else {})}
+            name = f"{item}/{j}" if len(chosen) == 1 else f"{item}/{i}/{j}"
+            yield row._replace(values={**shared, "id": name, "chosen": good, "rejected": bad, "tags": tags})
 
 
 def arena(tables: Tables, names: Sequence[str], left_out: Counter[str]) -> Iterator[Row]:

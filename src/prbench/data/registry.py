@@ -1,7 +1,7 @@
 """The suites that have a name: embedded in the package, or published on the hub.
 
 An embedded suite is a file `embedded/NAME.parquet` or `.jsonl` beside this module; one whose file is absent does not
-exist. A published suite is loaded from the hub, or from a local copy written `NAME=DIR`.
+exist. A published suite is loaded from the hub, or from a local copy written `NAME=DIR` or `NAME=FILE`.
 """
 
 from collections.abc import Mapping
@@ -42,6 +42,9 @@ class Published(NamedTuple):
     """The split of files that do not name one."""
     tables: tuple[str, ...]
     recipe: Recipe
+    own_splits: bool = False
+    """Whether the recipe says of which split a row is, whatever the hub calls its own."""
+    on_hub: bool = True
 
 
 _CATEGORIES = {
@@ -96,6 +99,57 @@ _PUBLISHED = (
         (WHOLE,),
         recipes.rewardbench,
     ),
+    Published(
+        "rm-bench",
+        "RM-Bench: right against subtly wrong answers in three styles each, no users",
+        "pairs",
+        "THU-KEG/RM-Bench",
+        "test",
+        (WHOLE,),
+        recipes.rm_bench,
+        own_splits=True,
+    ),
+    Published(
+        "judgebench",
+        "JudgeBench: a correct and a wrong answer of one model, no users",
+        "pairs",
+        "ScalerLab/JudgeBench",
+        "test",
+        (WHOLE,),
+        recipes.judgebench,
+        own_splits=True,
+    ),
+    Published(
+        "personal-rewardbench/arena",
+        "PersonalRewardBench: Chatbot Arena users with a few labelled pairs each",
+        "pairs",
+        "MichaelR207/chatbot_arena_personalized_0125",
+        "test",
+        (WHOLE,),
+        recipes.personal_rewardbench,
+        own_splits=True,
+    ),
+    Published(
+        "personal-rewardbench/prism",
+        "PersonalRewardBench: PRISM users with a few labelled pairs each",
+        "pairs",
+        "MichaelR207/prism_personalized_0125",
+        "test",
+        (WHOLE,),
+        recipes.personal_rewardbench,
+        own_splits=True,
+    ),
+    Published(
+        "rmgap",
+        "RMGAP: four answers, four preferences that want different ones, three ways to say each",
+        "pairs",
+        "github.com/nanzhi84/RMGAP",
+        "test",
+        (WHOLE,),
+        recipes.rmgap,
+        own_splits=True,
+        on_hub=False,
+    ),
 )
 
 
@@ -126,8 +180,10 @@ def suites() -> list[SuiteInfo]:
         ['prb', 'prb/Art', 'prb/Lifestyle', 'prb/Society']
     """
     shipped = [SuiteInfo(name, _EMBEDDED[name], "ships with the package", "pairs") for name in embedded()]
-    hub = [
-        SuiteInfo(suite.name, suite.summary, f"hub {suite.repo}, or a local copy: {suite.name}=DIR", suite.kind)
-        for suite in published().values()
-    ]
+    hub = [SuiteInfo(suite.name, suite.summary, _where(suite), suite.kind) for suite in published().values()]
     return shipped + hub
+
+
+def _where(suite: Published) -> str:
+    copy = f"a local copy: {suite.name}=DIR"
+    return f"hub {suite.repo}, or {copy}" if suite.on_hub else f"{copy}, from {suite.repo}"

@@ -13,7 +13,7 @@ from pydantic import Field
 from prbench.data.fingerprint import fingerprint
 from prbench.data.sampling import stratified_order
 from prbench.errors import DataError
-from prbench.types import Frozen, Pair, read_stances
+from prbench.types import ITEM, Frozen, Pair, read_stances
 
 
 class Counts(Frozen):
@@ -125,7 +125,9 @@ class Suite(Sequence[Pair]):
         return self._part([pair for pair in self._pairs if predicate(pair)], note)
 
     def limit(self, n: int, seed: int = 0) -> "Suite":
-        """At most `n` pairs, a seeded sample with categories and axes in proportion; mirror couples stay whole.
+        """At most `n` pairs, a seeded sample with categories and axes in proportion.
+
+        Mirror couples, and the pairs of one row with several answers, stay whole.
 
         A smaller limit takes a part of what a larger one takes under the same seed. The order of pairs is kept.
         """
@@ -253,8 +255,10 @@ def _are_mirror_images(one: Pair, other: Pair) -> bool:
 
 
 def _couple_key(pair: Pair) -> str:
-    mirror = pair.tags.get("mirror")
-    return f"mirror\0{mirror}" if mirror else f"id\0{pair.id}"
+    for tag in ("mirror", ITEM):
+        if tag in pair.tags:
+            return f"{tag}\0{pair.tags[tag]}"
+    return f"id\0{pair.id}"
 
 
 def _count(pairs: Sequence[Pair]) -> Counts:

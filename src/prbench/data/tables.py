@@ -71,6 +71,18 @@ class FolderTables:
         return name if name in KNOWN_SPLITS else self._split
 
 
+class FileTable:
+    """The only table of a dataset, in a file that the user names."""
+
+    def __init__(self, path: Path, *, split: str, max_line_bytes: int = MAX_LINE_BYTES) -> None:
+        """Read `path`; its rows belong to `split` unless one says another."""
+        self._path, self._split, self._max_line_bytes = path, split, max_line_bytes
+
+    def rows(self, table: str) -> Iterator[Row]:
+        """All rows of the file."""
+        return read_rows(self._path, split=self._split, max_line_bytes=self._max_line_bytes)
+
+
 def split_name(path: Path) -> str:
     """The name of a file without its suffix and shard number.
 

@@ -32,6 +32,8 @@ def run_tables(result: Result) -> list[Table]:
         tables.append(effects)
     tables.append(_checks(result))
     tables += run_plan_tables(result)
+    if published := _published(result):
+        tables.append(published)
     tables += [table for table in (_categories(result), *_by(result)) if table.rows]
     return tables
 
@@ -58,7 +60,9 @@ def brief_tables(result: Result) -> list[Table]:
     title = f"{result.suite.name} · {counts.pairs:,} pairs, {counts.users:,} users, {counts.questions:,} questions"
     notes = [_baseline_line(result), *_cost(result), *_open_ends(result)]
     notes += [f"warning: {warning}" for warning in result.warnings]
-    return [Table(title, ["shown", "accuracy [95 %]", "", "pairs"], rows, [note for note in notes if note])]
+    brief = Table(title, ["shown", "accuracy [95 %]", "", "pairs"], rows, [note for note in notes if note])
+    published = _published(result)
+    return [brief] if published is None else [brief, published]
 
 
 def _baseline_line(result: Result) -> str:
@@ -239,6 +243,21 @@ def _effect(result: Result, effect: Effect) -> str:
 
 def _relation(relation: str) -> str:
     return {"silent": "is silent", "mixed": "agrees in part"}.get(relation, relation)
+
+
+def _published(result: Result) -> Table | None:
+    """What the benchmark's own formula gives, context by context."""
+    found = {name: context.published for name, context in result.contexts.items() if context.published is not None}
+    if not found:
+        return None
+    first = next(iter(found.values()))
+    parts = list(dict.fromkeys(part for one in found.values() for part in (*one.scores, *one.not_computed)))
+    rows = [[part, *(interval(one.scores.get(part)) for one in found.values())] for part in parts]
+    notes = [f"{first.benchmark}: {first.formula}."]
+    notes += [f"{part} is not computed: {why}." for part, why in first.not_computed.items()]
+    if first.left_out:
+        notes.append(f"{first.left_out:,} rows without all verdicts are left out.")
+    return Table(f"{first.benchmark}, as published", ["score", *(_label(result, name) for name in found)], rows, notes)
 
 
 def _categories(result: Result) -> Table:

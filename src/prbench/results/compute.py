@@ -15,6 +15,7 @@ from prbench.models import ModelCard
 from prbench.plan import HeldPlans, Plan, summarise
 from prbench.results.credits import Credits, PairRow, credits_by_context
 from prbench.results.measure import Measure
+from prbench.results.published import published_scores
 from prbench.results.result import BaselineResult, ContextResult, PlansResult, Result, Usage
 from prbench.types import CallUse, ContextName, Count, Frozen, Record
 
@@ -71,7 +72,7 @@ def compute_result(
         config.seed, config.resamples, config.by, facts.stances, calibrated=facts.card.units == "log-odds"
     )
     credits = credits_by_context(rows, records, facts.contexts, facts.expected)
-    contexts = {name: measure.context(name, credits[name]) for name in facts.contexts}
+    contexts = {name: _context(measure, facts.dataset.name, name, rows, credits[name]) for name in facts.contexts}
     blind = _baseline_credits(rows, baselines)
     scored = {name: measure.baseline(name, found) for name, found in blind.items()}
     written = {"plans": _plans(config, plans, held)} if plans else {}
@@ -89,6 +90,12 @@ def compute_result(
         warnings=tuple(_warnings(facts, contexts, scored)),
         baselines=scored,
     )
+
+
+def _context(measure: Measure, suite: str, name: str, rows: Sequence[PairRow], credits: Credits) -> ContextResult:
+    found = measure.context(name, credits)
+    published = published_scores(suite, rows, credits, name, measure.mean)
+    return found if published is None else found.model_copy(update={"published": published})
 
 
 def _baseline_credits(rows: Sequence[PairRow], scores: Iterable[BaselineScore]) -> dict[str, Credits]:

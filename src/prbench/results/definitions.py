@@ -19,6 +19,9 @@ METRICS = {
     "longer wins": "how often the longer answer wins, among pairs of unequal length; also Pearson's r with the log "
     "ratio of lengths",
     "ECE, Brier": "calibration of σ(score difference), or of a Comparer's log-odds",
+    "as published": "what the formula of the benchmark that a suite is gives (RewardBench 2, RM-Bench, JudgeBench, "
+    "RMGAP), or best-of-N where rows have several answers; the table says the formula, and what these "
+    "records do not give",
     "worst decile": "mean over the tenth of users with the lowest accuracy",
 }
 """By the names that tables use."""

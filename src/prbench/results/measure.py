@@ -66,7 +66,7 @@ class Measure:
         return ContextResult(
             leaks=Context.parse(name).leaks,
             accuracy=self.accuracy(f"{name} accuracy", rows),
-            strict_accuracy=self._mean(f"{name} strict", rows, [row.strict for row in rows]),
+            strict_accuracy=self.mean(f"{name} strict", rows, [row.strict for row in rows]),
             ties=stats.wilson(sum(row.credit == 0.5 for row in rows), len(rows)),
             **self._missing(credits),
             categories=categories,
@@ -89,7 +89,7 @@ class Measure:
 
     def accuracy(self, name: str, rows: Sequence[Credit]) -> Estimate:
         """Mean credit of some pairs; the name seeds the resampling behind its interval."""
-        return self._mean(name, rows, [row.credit for row in rows])
+        return self.mean(name, rows, [row.credit for row in rows])
 
     def groups(self, rows: Mapping[str, Credits]) -> dict[str, str]:
         """Letters for the lines of a table: two lines that share one cannot be told apart on these pairs."""
@@ -113,7 +113,8 @@ class Measure:
     def _rng(self, name: str) -> np.random.Generator:
         return np.random.default_rng([self._seed, zlib.crc32(name.encode())])
 
-    def _mean(self, name: str, rows: Sequence[Credit], values: Sequence[float]) -> Estimate:
+    def mean(self, name: str, rows: Sequence[Credit], values: Sequence[float]) -> Estimate:
+        """Mean of shares, one for each row; the name seeds the resampling behind its interval."""
         if not rows:
             return Estimate.undefined()
         clusters = clusters_of(rows)

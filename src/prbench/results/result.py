@@ -16,6 +16,7 @@ from prbench.data import DatasetRecord
 from prbench.models import ModelCard
 from prbench.plan import PlanQuality
 from prbench.results.effects import Effect
+from prbench.results.published import PublishedScores
 from prbench.stats import AccuracyBounds, Calibration, Coverage, Estimate, LengthBias, PositionBias
 from prbench.types import Context, Frozen
 
@@ -69,6 +70,8 @@ class ContextResult(Frozen):
     position: PositionBias | None = None
     shown_user: Mapping[str, Estimate] | None = None
     """Accuracy by how the user who was shown stands to what decides the pair."""
+    published: PublishedScores | None = None
+    """By the formulas of the benchmark that the suite is, where it is one or its rows have several answers."""
 
 
 class BaselineResult(Frozen):
