@@ -63,11 +63,11 @@ class HashJudge:
 
 
 class Scribe:
-    """A policy that writes a text for each number; some prompts get nothing, some are cut off."""
+    """A policy that writes a text for each number; some prompts get `nothing`, some are cut off."""
 
-    def __init__(self, *, empty: str = "", cut: str = "", stop_after: int | None = None) -> None:
+    def __init__(self, *, empty: str = "", cut: str = "", stop_after: int | None = None, nothing: str = "  ") -> None:
         self.card = ModelCard(address="scribe", revision="1")
-        self.empty, self.cut, self.stop_after = empty, cut, stop_after
+        self.empty, self.cut, self.stop_after, self.nothing = empty, cut, stop_after, nothing
         self.prompts: list[Prompt] = []
         self.written = 0
 
@@ -82,7 +82,7 @@ class Scribe:
     def _text(self, prompt: Prompt, number: int, seed: int) -> Outcome:
         told = "\n".join(message.content for message in prompt.messages)
         if self.empty and self.empty in told:
-            return Outcome(status="ok", raw="  ")
+            return Outcome(status="ok", raw=self.nothing)
         code = zlib.crc32(f"{prompt} {number} {seed}".encode())
         text = f"{'Well, ' * (code % 3)}take the {'red' if code % 2 else 'blue'} one, says {code}."
         if self.cut and self.cut in told:

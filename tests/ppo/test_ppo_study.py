@@ -123,10 +123,28 @@ def test_a_policy_that_fell_silent_is_left_out_and_named(settings: PPOSettings, 
     assert found is not None
     assert list(read_study(out).models) == ["py:ppo_world:e_share"]
     assert found.details.left_out["shorter"]["0"].empty == len(silent) == 16
+    assert found.details.left_out["shorter"]["0"].degenerate == 16
     notes = render(ppo_tables(found), "md")
     assert "left out: shorter" in notes
     assert "16 of 16 empty" in notes
     assert ppo_section(out).body.count("<svg") == 4
+
+
+def test_answers_that_say_nothing_are_graded_0_and_counted(settings: PPOSettings, study: Path, tmp_path: Path):
+    out = copy_of(study, tmp_path / "ppo")
+    (file,) = (out / "trainings").glob("shorter-*-s0/answers.jsonl")
+    keys = [json.loads(line)["key"] for line in file.read_text().splitlines()]
+    file.write_text("".join(f'{{"key":"{key}","text":"..."}}\n' for key in keys))
+    found = ppo_study(settings, (), out, suite=tiny_suite(), judge=PlantedJudge(), say=lambda line: None)
+    assert found is not None
+    seeds = found.models["shorter"].details.seeds
+    assert (seeds["0"].degenerate, seeds["0"].empty, seeds["0"].score) == (16, 0, 0.0)
+    (table,) = ppo_tables(found)
+    told = {row[0]: row[table.columns.index("degenerate")] for row in table.rows}
+    assert told == {
+        name: str(sum(seed.degenerate for seed in model.details.seeds.values())) for name, model in found.models.items()
+    }
+    assert told["shorter"] != "0"
 
 
 def test_tables_and_section_show_every_training(study: Path):

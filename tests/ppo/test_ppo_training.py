@@ -108,7 +108,7 @@ def test_ppo_drops_what_has_no_reward(speaker: Speaker, tmp_path: Path):
     assert all(step.dropped >= 16 for step in steps)  # half of 32
     assert all(step.reward is not None and step.reward < 0.5 for step in steps)
     assert made._pay.dropped.keys() == {"timed out", "unreadable"} | (
-        made._pay.dropped.keys() & {"the answer is empty"}
+        made._pay.dropped.keys() & {"the answer says nothing"}
     )
 
 

@@ -266,6 +266,19 @@ def test_empty_texts_are_invalid_counted_and_reduce_n(tmp_path):
     assert points[3].dropped == 0
     assert points[4].true.n + points[4].dropped == 24
     assert found.details.candidates.valid == len(candidates) - len(empty)
+    assert found.details.candidates.degenerate == len(empty)
+
+
+def test_candidates_of_punctuation_alone_are_graded_0_and_counted(tmp_path):
+    judge, instruction = HashJudge(), STYLES[1].instruction
+    found = run(tmp_path, judge=judge, policy=Scribe(empty=instruction, nothing="...!"))
+    candidates = read_candidates(tmp_path / "candidates.jsonl").values()
+    silent = {one.key for one in candidates if one.text == "...!"}
+    assert found.details.candidates.degenerate == len(silent) > 0
+    assert f"{len(silent)} degenerate (empty or punctuation alone)" in "\n".join(best_of_n_tables(found)[0].notes)
+    grades = [json.loads(line) for line in (tmp_path / "grades.jsonl").read_text().splitlines()]
+    assert {tuple(row["grade"]["aspects"]) for row in grades if row["candidate"] in silent} == {(0.0,)}
+    assert "...!" not in {grading.answer for grading in judge.asked}
 
 
 def test_where_no_item_reaches_the_endpoint_there_is_no_number(tmp_path):

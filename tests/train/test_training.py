@@ -169,6 +169,21 @@ def test_a_torn_checkpoint_is_named(tmp_path: Path) -> None:
         _training(tmp_path, epochs=1, patience=1).run()
 
 
+def test_a_flipped_byte_inside_a_tensor_is_noticed(tmp_path: Path) -> None:
+    weights = torch.arange(4000, dtype=torch.float32)
+    checkpoint.keep(tmp_path, "mine", {"weights": weights})
+    path = tmp_path / CHECKPOINT
+    data = bytearray(path.read_bytes())
+    place = data.find(weights[2000:2004].numpy().tobytes())
+    data[place] ^= 1
+    path.write_bytes(data)
+    assert not torch.equal(torch.load(path, weights_only=True)["weights"], weights)  # torch itself does not notice
+    with pytest.raises(RunError, match="is damaged") as error:
+        checkpoint.read(tmp_path, "mine")
+    assert str(path) in error.value.message
+    assert "remove that file to train from the start" in error.value.hint
+
+
 def test_out_that_is_a_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(RunError, match="is a file"), alone(tmp_path / "file"):

@@ -1,6 +1,7 @@
 """Checkpoints: what a training needs to continue as if it had never stopped, in one file, and one training a folder."""
 
 import contextlib
+import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -25,12 +26,13 @@ def read(folder: Path, identity: str) -> Mapping[str, Any] | None:
     if not path.exists():
         return None
     try:
+        _check_sums(path)
         kept: Mapping[str, Any] = torch.load(path, weights_only=True)
         found = kept["identity"]
     except Exception as error:  # what is read is untrusted bytes, and torch raises nearly every type over them
         raise RunError(
-            f"{str(path)!r} is not a checkpoint of a training ({type(error).__name__})",
-            hint="remove that file to train from the start, or give --out another folder",
+            f"{str(path)!r} is damaged, or is not a checkpoint of a training ({type(error).__name__})",
+            hint="restore it, or remove that file to train from the start, or give --out another folder",
         ) from error
     if found != identity:
         raise RunError(
@@ -38,6 +40,13 @@ def read(folder: Path, identity: str) -> Mapping[str, Any] | None:
             hint="give this training its own folder with --out, or remove that one",
         )
     return kept
+
+
+def _check_sums(path: Path) -> None:
+    """Compare every part of the file with the checksum that torch wrote beside it; torch itself does not look."""
+    with zipfile.ZipFile(path) as archive:
+        if part := archive.testzip():
+            raise zipfile.BadZipFile(f"{part} is not what was written")
 
 
 @contextlib.contextmanager

@@ -22,6 +22,7 @@ from prbench.studies.policy import draw_styles, policy_prompt
 from prbench.types import Frozen, Outcome, Pair, Prompt, Status
 
 FILE = "candidates.jsonl"
+EMPTY = "empty"
 TRIES = 3
 """How often a place is drawn until its text is valid."""
 
@@ -162,7 +163,7 @@ def read_text(slot: Slot, outcome: Outcome, attempt: int = 0) -> Candidate:
         status="invalid" if empty else outcome.status,
         text="" if outcome.status != "ok" else text,
         cut=cut,
-        reason=("no whole sentence before the cut" if cut else "empty") if empty else "" if cut else outcome.reason,
+        reason=("no whole sentence before the cut" if cut else EMPTY) if empty else "" if cut else outcome.reason,
         tokens_in=outcome.tokens_in,
         tokens_out=outcome.tokens_out,
         latency_ms=outcome.latency_ms,

@@ -10,7 +10,7 @@ from prbench.data import Suite
 from prbench.errors import StudyError
 from prbench.files import exists, read_model
 from prbench.results.folder import RunFolder
-from prbench.studies.best_of_n.candidates import Candidate
+from prbench.studies.best_of_n.candidates import EMPTY, Candidate
 from prbench.studies.best_of_n.contenders import Contender
 from prbench.studies.best_of_n.grades import Exam, Graded
 from prbench.studies.best_of_n.items import Item, Selected
@@ -28,6 +28,7 @@ from prbench.studies.best_of_n.scores import Place, noised_scores
 from prbench.studies.best_of_n.settings import Settings
 from prbench.studies.study import FILE as STUDY
 from prbench.studies.study import Study
+from prbench.texts import is_degenerate
 
 CURVES = "curves.json"
 
@@ -160,6 +161,11 @@ def _counts(candidates: Mapping[str, Sequence[Candidate]]) -> CandidateCounts:
         cut=sum(one.cut for one in distinct.values()),
         drawn_again=sum(one.attempt > 0 for one in distinct.values()),
         repeated_in_item=repeated,
+        degenerate=sum(_says_nothing(one) for one in distinct.values()),
         styles=dict(sorted(Counter(one.style for one in distinct.values()).items())),
         reasons=dict(sorted(Counter(one.reason for one in distinct.values() if one.reason).items())),
     )
+
+
+def _says_nothing(candidate: Candidate) -> bool:
+    return candidate.reason == EMPTY if candidate.status != "ok" else is_degenerate(candidate.text)

@@ -79,6 +79,8 @@ class CandidateCounts(Frozen):
     cut: int
     drawn_again: int
     repeated_in_item: int
+    degenerate: int = 0
+    """Candidates that say nothing: empty, white space or punctuation alone."""
     styles: Mapping[str, int]
     reasons: Mapping[str, int]
 

@@ -77,7 +77,7 @@ def _notes(found: BestOfCurves, k: int, apart: bool) -> list[str]:
     counts = details.candidates
     notes.append(
         f"candidates: {counts.valid:,} of {counts.distinct:,} valid, {counts.cut:,} cut off and trimmed, "
-        f"{counts.drawn_again:,} drawn again"
+        f"{counts.drawn_again:,} drawn again, {counts.degenerate:,} degenerate (empty or punctuation alone)"
     )
     if refused := sum(details.items_refused.values()):
         notes.append(f"{refused:,} items that the judge cannot grade are no part of the study")

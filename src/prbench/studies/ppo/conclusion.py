@@ -32,6 +32,7 @@ from prbench.studies.ppo.rewards import Key, reward_key
 from prbench.studies.ppo.settings import PPOSettings
 from prbench.studies.study import FILE as STUDY
 from prbench.studies.study import Labels, Study
+from prbench.texts import is_degenerate
 from prbench.types import Frozen
 
 Json = dict[str, Any]
@@ -221,6 +222,7 @@ def _seed(one: Trained, scores: Mapping[str, float]) -> SeedOutcome:
         seconds=sum(step.seconds for step in one.history),
         answers=len(answers),
         empty=sum(answer.status != "ok" for answer in answers),
+        degenerate=sum(is_degenerate(answer.text) for answer in answers),
         words=float(np.mean([len(answer.text.split()) for answer in answers])),
         folder=one.folder.name,
     )

@@ -9,7 +9,7 @@ from prbench.data import Suite
 from prbench.errors import ConfigError
 from prbench.files import write_whole
 from prbench.judge import RubricJudge
-from prbench.studies.best_of_n.candidates import Candidate, read_candidates
+from prbench.studies.best_of_n.candidates import EMPTY, Candidate, read_candidates
 from prbench.studies.best_of_n.items import Item, select_items, split_pairs, study_items
 from prbench.studies.ppo.settings import PPOSettings
 from prbench.train.leaks import HELD_OUT, check_apart
@@ -91,5 +91,5 @@ def answer_keys(items: Sequence[Item], settings: PPOSettings, who: str) -> dict[
 
 def _candidate(key: str, text: str, cut: bool) -> Candidate:
     if not text:
-        return Candidate(key=key, status="invalid", reason="empty", cut=cut)
+        return Candidate(key=key, status="invalid", reason=EMPTY, cut=cut)
     return Candidate(key=key, text=text, cut=cut)

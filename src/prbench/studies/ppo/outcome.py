@@ -26,6 +26,8 @@ class SeedOutcome(Frozen):
     seconds: float
     answers: int
     empty: int
+    degenerate: int = 0
+    """Answers to held-out items that say nothing: empty, white space or punctuation alone."""
     words: float
     folder: str
 

@@ -1,8 +1,9 @@
 """The reward, text in and number out: any Rater, shown what the benchmark would show it.
 
 The reward model never meets the policy's tokens, so the two need not share a tokenizer. What it cannot score is no
-reward: the sample is dropped and counted by reason, and no number stands in for it. A model whose prompt does not
-depend on the answer is refused before the first step.
+reward: the sample is dropped and counted by reason, and no number stands in for it; so is an answer that is empty or
+punctuation alone, whatever the model would pay for it. A model whose prompt does not depend on the answer is refused
+before the first step.
 """
 
 from collections import Counter, defaultdict
@@ -14,9 +15,10 @@ from prbench.contexts import ContextBuilder, Unfit
 from prbench.models import ModelCard, Rater
 from prbench.serve.lint import check_servable
 from prbench.studies.best_of_n.candidates import whole_sentences
+from prbench.texts import is_degenerate
 from prbench.types import AnswerView, Context, Pair
 
-EMPTY = "the answer is empty"
+DEGENERATE = "the answer says nothing"
 Key = dict[str, str]
 
 
@@ -45,10 +47,10 @@ class TextReward:
         >>> from prbench.models import load_model
         >>> pair = Pair(id="1", user="ann", question="Tea?", chosen="Green.", rejected="Black.")
         >>> reward = TextReward([pair], load_model("longer"), Context.parse("none"))
-        >>> reward([Asked(pair, "White tea."), Asked(pair, "")])
-        [2.0, None]
+        >>> reward([Asked(pair, "White tea."), Asked(pair, ""), Asked(pair, "...")])
+        [2.0, None, None]
         >>> dict(reward.dropped)
-        {'the answer is empty': 1}
+        {'the answer says nothing': 2}
     """
 
     def __init__(self, pairs: Sequence[Pair], model: object, context: Context) -> None:
@@ -68,8 +70,8 @@ class TextReward:
         views: list[AnswerView] = []
         places: list[int] = []
         for numbers in _same_pair(asked):
-            full = [number for number in numbers if asked[number].answer]
-            self.dropped[EMPTY] += len(numbers) - len(full)
+            full = [number for number in numbers if not is_degenerate(asked[number].answer)]
+            self.dropped[DEGENERATE] += len(numbers) - len(full)
             if not full:
                 continue
             shown = self._builder.show_answers(

@@ -21,6 +21,7 @@ def ppo_tables(found: PPOStudy) -> list[Table]:
         "KL",
         "words",
         "dropped",
+        "degenerate",
         "seeds",
     ]
     title = (
@@ -55,6 +56,7 @@ def _row(name: str, model: PolicyOutcome) -> list[str]:
         _mean([seed.kl for seed in seeds], 1),
         _mean([seed.words for seed in seeds], 0),
         count(sum(seed.dropped for seed in seeds)),
+        count(sum(seed.degenerate for seed in seeds)),
         count(len(seeds)),
     ]
 
@@ -76,7 +78,8 @@ def _notes(found: PPOStudy) -> list[str]:
         f"{options.steps} steps of {options.prompts} questions × {options.rollouts} answers of at most "
         f"{options.new_tokens} tokens; trained on split {settings.train_split!r}, judged on "
         f"{settings.test_split!r} ({settings.answers} answers to each item)",
-        "KL: of a whole answer to the base model, in the last step; dropped: answers that got no reward",
+        "KL: of a whole answer to the base model, in the last step; dropped: answers that got no reward; "
+        "degenerate: answers to held-out items that are empty or punctuation alone",
     ]
     if ungraded := sum(found.details.ungraded.values()):
         notes.append(f"{ungraded:,} answers could not be graded and are in no score")
