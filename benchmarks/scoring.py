@@ -26,11 +26,11 @@ import numpy as np
 import torch
 from transformers import AutoModelForSequenceClassification, LlamaConfig, LlamaForSequenceClassification
 
-from prbench.models._batching import plan_batches
-from prbench.models._flops import matmul_peak
-from prbench.models._prefix import PrefixScorer, last_logits
-from prbench.models._prefix_forward import CausalForward
-from prbench.models._prefix_tree import Tree
+from prbench.models.flops import matmul_peak
+from prbench.models.local.batching import plan_batches
+from prbench.models.local.prefix import PrefixScorer, last_logits
+from prbench.models.local.prefix.forward import CausalForward
+from prbench.models.local.prefix.tree import Tree
 
 BATCH_TOKENS = 8192
 OFFICIAL_BATCH = 8

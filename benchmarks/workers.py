@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from prbench.run.desk import THREAD_VARIABLES
+
 from prbench.calls.workers import cores
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from prbench.data import load_pairs, write_pairs
 from prbench.data.fingerprint import hash_text
-from prbench.judge import rubric_tags
+from prbench.graders import rubric_tags
 from prbench.types import Pair, read_stances
 
 Stances = Mapping[str, Mapping[str, str]]

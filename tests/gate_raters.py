@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from gate_world import BLEMISHES, CUES
-from prbench.judge import Grade, Grading
+from prbench.graders import Grade, Grading
 from prbench.models import ModelCard
 from prbench.texts import words
 from prbench.types import Outcome

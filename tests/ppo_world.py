@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from prbench.data import Suite
-from prbench.judge import Grade, Grading
+from prbench.graders import Grade, Grading
 from prbench.models import ModelCard
 from prbench.types import AnswerView, Channel, Message, Outcome, Prompt
 from split_suite import SPLITS, split_pairs

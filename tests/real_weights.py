@@ -9,7 +9,7 @@ from platformdirs import user_cache_path
 
 from prbench.config import CACHE_VARIABLE
 from prbench.errors import ModelError
-from prbench.models import weights
+from prbench.models.local import weights
 
 PLACE_VARIABLE = "PRBENCH_TEST_WEIGHTS"
 

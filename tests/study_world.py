@@ -5,7 +5,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 
 from prbench.data import Suite
-from prbench.judge import Grade, Grading
+from prbench.graders import Grade, Grading
 from prbench.models import ModelCard
 from prbench.models.python import FunctionRater
 from prbench.types import Outcome, Pair, Post, Prompt

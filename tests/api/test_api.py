@@ -12,7 +12,7 @@ from prbench import Pair, Post, calibrate, evaluate, evaluate_personalized_rewar
 from prbench.api.reward import FILE, Scale
 from prbench.data import Suite, write_pairs
 from prbench.errors import ConfigError, ModelError
-from prbench.models.hf import live
+from prbench.models.local.hf import live
 from small_suite import Spy, SpyComparer, follows_posts, mirrored
 
 

@@ -18,10 +18,10 @@ from prbench.config import ModelOptions, Price
 from prbench.contexts.derange import mirror_twins
 from prbench.data import Suite, load_pairs, load_questions
 from prbench.errors import BudgetError, ConfigError, DataError, FileError, ModelError, RunError
-from prbench.judge import Grade
+from prbench.graders import Grade
 from prbench.models import ModelCard
-from prbench.models._wire import Backoff
-from prbench.models.chat import load_generator
+from prbench.models.remote.chat import load_generator
+from prbench.models.remote.wire import Backoff
 from prbench.prompts.instruction import Instruction
 from prbench.rank import BM25
 from prbench.types import Message, Prompt

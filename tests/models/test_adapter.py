@@ -11,8 +11,8 @@ peft = pytest.importorskip("peft")
 
 import tiny_models  # noqa: E402
 from prbench.config import ModelOptions  # noqa: E402
-from prbench.models._adapter import AdaptedCheckpoint  # noqa: E402
-from prbench.models._lm_model import open_named  # noqa: E402
+from prbench.models.local.adapter import AdaptedCheckpoint  # noqa: E402
+from prbench.models.local.language_model import open_named  # noqa: E402
 
 
 def weights_of(name: Path):

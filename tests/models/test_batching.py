@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prbench.models._batching import Item, plan_batches, score_all
-from prbench.models._encoding import Encoding
+from prbench.models.local.batching import Item, plan_batches, score_all
+from prbench.models.local.encoding import Encoding
 from prbench.models.revision import folder_revision
 
 LENGTHS = st.lists(st.integers(1, 300), max_size=40)

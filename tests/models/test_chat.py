@@ -17,9 +17,9 @@ from fake_server import FakeServer, Fault, chat_reply, every, first_attempts, wh
 from prbench.config import ModelOptions, Price
 from prbench.errors import AddressError, ModelError, TemplateError
 from prbench.models import load_model
-from prbench.models._wire import Backoff
-from prbench.models.chat import ChatComparer, ChatRater, load, load_generator
 from prbench.models.protocols import Windowed
+from prbench.models.remote.chat import ChatComparer, ChatRater, load, load_generator
+from prbench.models.remote.wire import Backoff
 from prbench.types import AnswerView, Channel, Message, PairView, Post, Prompt
 
 FAST = Backoff(initial_s=0.001, max_s=0.01, jitter_s=0.001, retry_after_max_s=0.05)

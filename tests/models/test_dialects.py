@@ -10,8 +10,8 @@ from prbench.cli import app
 from prbench.config import ModelOptions, Price
 from prbench.errors import ModelError
 from prbench.models import load_generator, load_model
-from prbench.models._wire import Backoff
-from prbench.models.chat import load
+from prbench.models.remote.chat import load
+from prbench.models.remote.wire import Backoff
 from prbench.types import Message, PairView, Post, Prompt
 
 FAST = Backoff(initial_s=0.001, max_s=0.01, jitter_s=0.001, retry_after_max_s=0.05)

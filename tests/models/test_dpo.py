@@ -8,7 +8,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import tiny_models
 from prbench.errors import AddressError, ModelError
-from prbench.models import dpo
+from prbench.models.local import dpo
 from prbench.models.registry import ModelOptions, load_model
 from prbench.types import AnswerView, Post
 

@@ -10,7 +10,7 @@ from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
 
 import tiny_models
 from prbench.errors import ModelError
-from prbench.models import embed
+from prbench.models.local import embed
 from prbench.models.registry import ModelOptions
 from prbench.rank import Dense
 from prbench.types import AnswerView, Channel, Post

@@ -18,8 +18,8 @@ from transformers import (
 )
 
 import tiny_models
-from prbench.models import _flops
-from prbench.models._flops import Arithmetic, Effort, causal_keys, matmul_peak
+from prbench.models import flops as _flops
+from prbench.models.flops import Arithmetic, Effort, causal_keys, matmul_peak
 
 LAYER = 32 * 32 * 2 + 32 * 16 * 2 + 3 * 32 * 64 + 2 * 32
 """Queries and output, keys and values, feed-forward, norms."""

@@ -12,9 +12,9 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer, Robe
 
 import tiny_models
 from prbench.errors import AddressError, ModelError
-from prbench.models import hf
-from prbench.models._checkpoint import Checkpoint
-from prbench.models._encoding import Encoding
+from prbench.models.local import hf
+from prbench.models.local.checkpoint import Checkpoint
+from prbench.models.local.encoding import Encoding
 from prbench.models.protocols import Windowed
 from prbench.models.registry import ModelOptions, load_model
 from prbench.types import AnswerView, Channel, Message, Post, Prompt

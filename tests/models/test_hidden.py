@@ -79,8 +79,8 @@ def test_a_text_without_a_token_has_a_vector(tiny_policy: Path) -> None:
 
 
 def test_an_encoder_with_a_decoder_is_refused(tiny_policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from prbench.models._checkpoint import Checkpoint
-    from prbench.models._hidden import HiddenStates
+    from prbench.models.local.checkpoint import Checkpoint
+    from prbench.models.local.hidden import HiddenStates
 
     checkpoint = Checkpoint.open(str(tiny_policy), "hf:both")
     checkpoint.config.is_encoder_decoder = True

@@ -13,8 +13,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import tiny_models
 from prbench.errors import AddressError, ModelError
-from prbench.models import lm
-from prbench.models._lm_model import LanguageModel, open_named
+from prbench.models.local import lm
+from prbench.models.local.language_model import LanguageModel, open_named
 from prbench.models.registry import ModelOptions
 from prbench.prompts.neutral import as_anybody
 from prbench.types import AnswerView, Channel, Message, PairView, Post, Prompt
@@ -121,7 +121,7 @@ class TellsLetters(torch.nn.Module):
         self.letters = template_ids
 
     def read(self, requests):
-        from prbench.models._prefix import Reading
+        from prbench.models.local.prefix import Reading
 
         for index, request in enumerate(requests):
             text = self.tokenizer.decode(list(request.ids))

@@ -17,8 +17,8 @@ from transformers import (
 )
 
 import tiny_models
-from prbench.models._prefix import PrefixScorer, Request, last_logits, log_likelihood
-from prbench.models._prefix_plan import Cost
+from prbench.models.local.prefix import PrefixScorer, Request, last_logits, log_likelihood
+from prbench.models.local.prefix.plan import Cost
 
 VOCABULARY = 24
 KINDS = ["llama classifier", "gpt2 classifier", "llama", "gpt2"]

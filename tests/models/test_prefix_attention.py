@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from transformers import Gemma2Config, Gemma2ForCausalLM, LlamaForCausalLM
 
 import tiny_models
-from prbench.models._prefix_attention import NAME, Branch, Layout, attend, attending
-from prbench.models._prefix_forward import CausalForward
-from prbench.models._prefix_support import choose_way
+from prbench.models.local.prefix.attention import NAME, Branch, Layout, attend, attending
+from prbench.models.local.prefix.forward import CausalForward
+from prbench.models.local.prefix.support import choose_way
 
 LOWEST = torch.finfo(torch.float32).min
 

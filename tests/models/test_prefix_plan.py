@@ -4,8 +4,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from prbench.models._prefix_plan import Cost, halves, plan
-from prbench.models._prefix_tree import Tree
+from prbench.models.local.prefix.plan import Cost, halves, plan
+from prbench.models.local.prefix.tree import Tree
 
 SEQUENCES = st.lists(st.lists(st.integers(0, 3), max_size=12), max_size=30)
 COSTS = st.builds(Cost, st.floats(1e-6, 1.0), st.floats(1e-6, 100.0))

@@ -26,11 +26,11 @@ from transformers import (
 )
 
 import tiny_models
-from prbench.models import dpo, hf
-from prbench.models._flops import Effort
-from prbench.models._prefix import PrefixScorer, last_logits
-from prbench.models._prefix_forward import CausalForward
-from prbench.models._prefix_support import choose_way, estimate_cost
+from prbench.models.flops import Effort
+from prbench.models.local import dpo, hf
+from prbench.models.local.prefix import PrefixScorer, last_logits
+from prbench.models.local.prefix.forward import CausalForward
+from prbench.models.local.prefix.support import choose_way, estimate_cost
 from prbench.models.registry import ModelOptions
 from prbench.types import AnswerView, Post
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prbench.models._stream import stream
+from prbench.models.remote.stream import stream
 
 
 @settings(max_examples=20, deadline=None)

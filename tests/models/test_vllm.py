@@ -11,11 +11,11 @@ from fake_vllm import FakeVllm, length_logit, squash
 from prbench.config import ModelOptions
 from prbench.errors import AddressError, ModelError
 from prbench.models import load_model
-from prbench.models._vllm import Address
-from prbench.models._vllm_check import check_logits
-from prbench.models._wire import Backoff
-from prbench.models.http import load
-from prbench.models.probe import PROBES, probe_score
+from prbench.models.remote.http import load
+from prbench.models.remote.probe import PROBES, probe_score
+from prbench.models.remote.vllm import Address
+from prbench.models.remote.vllm_check import check_logits
+from prbench.models.remote.wire import Backoff
 from prbench.types import AnswerView, Channel, Post
 
 FAST = Backoff(initial_s=0.001, max_s=0.01, jitter_s=0.001, retry_after_max_s=0.05)

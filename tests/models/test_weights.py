@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from prbench.errors import AddressError, ModelError
-from prbench.models import weights
+from prbench.models.local import weights
 from real_weights import real_model
 from tiny_models import write_gguf
 

@@ -15,8 +15,8 @@ from fake_server import FakeServer, Fault, chat_reply, every, where
 from prbench.cli import app
 from prbench.config import ModelOptions
 from prbench.models import load_model
-from prbench.models._wire import MAX_REPLY_BYTES, Wire
-from prbench.models.http import load as load_http
+from prbench.models.remote.http import load as load_http
+from prbench.models.remote.wire import MAX_REPLY_BYTES, Wire
 from prbench.types import AnswerView, PairView
 
 KEY = "sk-very-secret-0123456789"

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from prbench.data import load_pairs
 from prbench.errors import DataError
-from prbench.models.embed import load_encoder
+from prbench.models.local.embed import load_encoder
 from prbench.plan import THRESHOLD, Matcher, calibrate
 from prbench.plan.matching import assigned, paraphrases
 from prbench.types import Aspect, Pair

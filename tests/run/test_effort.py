@@ -5,8 +5,8 @@ import io
 import pytest
 
 from prbench import evaluate
-from prbench.models import hf
-from prbench.models._flops import Effort
+from prbench.models.flops import Effort
+from prbench.models.local import hf
 from prbench.models.registry import ModelOptions
 from prbench.results import verify
 from prbench.run import Progress

@@ -9,8 +9,8 @@ from prbench import evaluate
 from prbench.config import ModelOptions, Price, RunConfig
 from prbench.data import Suite
 from prbench.errors import BudgetError
-from prbench.models import chat
-from prbench.models._wire import Backoff
+from prbench.models.remote import chat
+from prbench.models.remote.wire import Backoff
 from prbench.results import RunFolder
 from prbench.run import Session, execute
 from prbench.stats import AccuracyBounds

@@ -4,7 +4,7 @@ import pytest
 from rival import adherent_and_missing, answer_stances, rival_pairs
 
 from prbench.data import Suite, load_pairs, write_pairs
-from prbench.judge import rubric_tags
+from prbench.graders import rubric_tags
 from prbench.types import read_stances
 
 

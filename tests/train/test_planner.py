@@ -13,7 +13,7 @@ import torch
 import tiny_models
 from prbench.config import ModelOptions
 from prbench.errors import AddressError, DataError, ModelError, RunError
-from prbench.models.lm import load_generator
+from prbench.models.local.lm import load_generator
 from prbench.models.registry import load_model
 from prbench.plan import Matcher, Planner, hold, needs_of, read_plan, summarise
 from prbench.train.packs import Example, groups, pack, target_losses

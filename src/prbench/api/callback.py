@@ -8,7 +8,7 @@ from transformers import TrainerCallback
 from prbench.api.evaluating import evaluate
 from prbench.config import ModelOptions
 from prbench.data import Suite, load_pairs
-from prbench.models.hf import live
+from prbench.models.local.hf import live
 from prbench.results import EFFECTS
 
 

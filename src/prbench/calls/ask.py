@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, cast
 from prbench.calls.shards import View
 from prbench.contexts import is_rater
 from prbench.models import Comparer, Model, Rater
-from prbench.models._flops import Effort
+from prbench.models.flops import Effort
 from prbench.types import Outcome
 
 CHUNK = 2048

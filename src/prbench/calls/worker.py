@@ -25,7 +25,7 @@ from prbench.calls.shards import Shard, View
 from prbench.config import ModelOptions, digest
 from prbench.errors import ModelError, PrbenchError
 from prbench.models import Model, load_model
-from prbench.models._flops import Effort
+from prbench.models.flops import Effort
 from prbench.types import Outcome
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")

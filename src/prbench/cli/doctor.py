@@ -52,7 +52,7 @@ def _version(package: str) -> str:
 def _device() -> list[str]:
     if importlib.util.find_spec("torch") is None:
         return ["device", "no torch", ""]
-    from prbench.models._checkpoint import pick_device
+    from prbench.models.local.checkpoint import pick_device
 
     return ["device", pick_device("auto"), ""]
 

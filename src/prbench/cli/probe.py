@@ -9,6 +9,6 @@ def probe(
     address: Annotated[str, typer.Argument(help="A rater, for example hf:DIR.", metavar="ADDRESS")],
 ) -> None:
     """Print a rater's raw score of a fixed conversation, for --expect-logit."""
-    from prbench.models.probe import probe_score
+    from prbench.models.remote.probe import probe_score
 
     typer.echo(f"{probe_score(address):.6g}")

@@ -124,7 +124,7 @@ def pairs(
     """Write two answers for each question, hold them against gates, and publish a suite."""
     from prbench.build.written import Decoding, Limits, PairsOptions, build_pairs
     from prbench.cli.commands import read_columns
-    from prbench.judge import load_judge
+    from prbench.graders import load_judge
 
     reaching = _reaching(concurrency, timeout, retries, price, window, dtype)
     found = build_pairs(

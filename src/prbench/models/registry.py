@@ -48,30 +48,34 @@ BUILTIN: dict[str, Scheme] = {
     "shorter": Scheme("shorter", "prefers the shorter answer", "prbench.models.baselines:shorter"),
     "overlap": Scheme("overlap", "prefers the answer with the question's words", "prbench.models.baselines:overlap"),
     "hf": Scheme(
-        "hf:ORG/NAME[@REV] or hf:DIR [#label=L]", "sequence-classifier reward model", "prbench.models.hf:load"
+        "hf:ORG/NAME[@REV] or hf:DIR [#label=L]", "sequence-classifier reward model", "prbench.models.local.hf:load"
     ),
     "lm": Scheme(
         "lm:smollm2, lm:DIR, lm:FILE.gguf, lm:ORG/NAME [#compare|rate|loglik|pmi]",
         "local language model as judge or rater, read from its logits",
-        "prbench.models.lm:load",
+        "prbench.models.local.lm:load",
     ),
     "embed": Scheme(
-        "embed:minilm, embed:DIR", "closeness of embeddings: a simple baseline", "prbench.models.embed:load"
+        "embed:minilm, embed:DIR", "closeness of embeddings: a simple baseline", "prbench.models.local.embed:load"
     ),
-    "dpo": Scheme("dpo:POLICY,REFERENCE", "implicit reward of a DPO-trained policy", "prbench.models.dpo:load"),
+    "dpo": Scheme("dpo:POLICY,REFERENCE", "implicit reward of a DPO-trained policy", "prbench.models.local.dpo:load"),
     "chat": Scheme(
-        "chat:MODEL@BASE_URL#compare|rate", "LLM judge on any OpenAI-compatible endpoint", "prbench.models.chat:load"
+        "chat:MODEL@BASE_URL#compare|rate",
+        "LLM judge on any OpenAI-compatible endpoint",
+        "prbench.models.remote.chat:load",
     ),
     "anthropic": Scheme(
-        "anthropic:MODEL[@BASE_URL]#compare|rate", "LLM judge, Anthropic's own", "prbench.models.chat:load_anthropic"
+        "anthropic:MODEL[@BASE_URL]#compare|rate",
+        "LLM judge, Anthropic's own",
+        "prbench.models.remote.chat:load_anthropic",
     ),
     "gemini": Scheme(
-        "gemini:MODEL[@BASE_URL]#compare|rate", "LLM judge, Gemini's own", "prbench.models.chat:load_gemini"
+        "gemini:MODEL[@BASE_URL]#compare|rate", "LLM judge, Gemini's own", "prbench.models.remote.chat:load_gemini"
     ),
     "http": Scheme(
         "http:http://HOST:PORT or http:vllm:MODEL@URL",
         "a served reward model, also on a vLLM server",
-        "prbench.models.http:load",
+        "prbench.models.remote.http:load",
     ),
     "personal": Scheme(
         "personal:DIR or personal:reference",

@@ -14,7 +14,8 @@ from prbench.config import ModelOptions
 from prbench.contexts import Unfit
 from prbench.errors import BudgetError, MissingExtraError, PrbenchError, RunError
 from prbench.files import Appender, locked
-from prbench.models import load_encoder, weights
+from prbench.models import load_encoder
+from prbench.models.local import weights
 from prbench.plan import (
     ENCODER,
     THRESHOLD,

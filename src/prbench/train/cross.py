@@ -18,10 +18,10 @@ from prbench.data import load_pairs
 from prbench.data.fingerprint import fingerprint
 from prbench.errors import ConfigError, DataError, ModelError
 from prbench.files import replacing_folder
-from prbench.models import weights
-from prbench.models._batching import pad, plan_batches
-from prbench.models._checkpoint import Checkpoint, quiet, translated
-from prbench.models._encoding import Encoder, Encoding
+from prbench.models.local import weights
+from prbench.models.local.batching import pad, plan_batches
+from prbench.models.local.checkpoint import Checkpoint, quiet, translated
+from prbench.models.local.encoding import Encoder, Encoding
 from prbench.models.personal import artifact
 from prbench.models.personal.cross import FOLDER, PieceChooser
 from prbench.models.personal.method import bradley_terry

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from prbench.config import digest
 from prbench.errors import ModelError, RunError
 from prbench.files import checked, read_json, replacing, write_whole
-from prbench.models._checkpoint import quiet
+from prbench.models.local.checkpoint import quiet
 from prbench.models.personal.low_rank import adapt, delta, merge
 from prbench.models.personal.pieces import pieces
 from prbench.models.personal.shipped import DELTA, TUNING

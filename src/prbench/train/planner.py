@@ -17,9 +17,9 @@ from pydantic import Field
 
 from prbench.config import ModelOptions, digest
 from prbench.errors import ModelError
-from prbench.models._adapter import require_peft
-from prbench.models._checkpoint import quiet
-from prbench.models._lm_model import LanguageModel
+from prbench.models.local.adapter import require_peft
+from prbench.models.local.checkpoint import quiet
+from prbench.models.local.language_model import LanguageModel
 from prbench.train import checkpoint
 from prbench.train.packs import Example, Pack, groups, pack, target_losses
 from prbench.types import Frozen

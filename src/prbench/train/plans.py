@@ -12,10 +12,10 @@ from prbench.contexts import Unfit
 from prbench.data import load_pairs
 from prbench.errors import AddressError, DataError
 from prbench.files import write_whole
-from prbench.models._adapter import BASE, CONFIG, WEIGHTS, AdapterBase, require_peft
-from prbench.models._checkpoint import quiet
-from prbench.models._lm_generate import LanguageModelGenerator
-from prbench.models._lm_model import LanguageModel, open_named
+from prbench.models.local.adapter import BASE, CONFIG, WEIGHTS, AdapterBase, require_peft
+from prbench.models.local.checkpoint import quiet
+from prbench.models.local.generate import LanguageModelGenerator
+from prbench.models.local.language_model import LanguageModel, open_named
 from prbench.plan import Need, Planner, needs_of
 from prbench.train.leaks import HELD_OUT, _plain, check_splits
 from prbench.train.packs import Example

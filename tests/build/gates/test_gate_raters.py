@@ -5,7 +5,7 @@ import pytest
 from gate_raters import BlindRater, CueJudge
 from prbench.build.draft import Draft
 from prbench.build.gates import EqualQuality, Margins, RubricMargin, TwoRaters, is_unmeasured, run_gates
-from prbench.judge import Grade
+from prbench.graders import Grade
 from prbench.types import Aspect, Outcome
 
 ANSWERS = {"chosen": "Warm the pot before you pour.", "rejected": "Let someone else make it."}

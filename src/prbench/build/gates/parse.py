@@ -13,7 +13,7 @@ from prbench.build.gates.length import LengthRatio
 from prbench.build.gates.quality import EqualQuality
 from prbench.build.gates.rubric import Margins, RubricMargin, TwoRaters
 from prbench.errors import ConfigError, did_you_mean
-from prbench.judge import RubricJudge, shares
+from prbench.graders import RubricJudge, shares
 from prbench.models import Generator
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from prbench.build.draft import Draft
 from prbench.build.gates.gate import ROUNDING, unmeasured
-from prbench.judge import Grade, Grading, RubricJudge
+from prbench.graders import Grade, Grading, RubricJudge
 
 
 class Unmeasured(str):

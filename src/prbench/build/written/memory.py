@@ -14,7 +14,7 @@ from prbench.build.written.journal import Usage
 from prbench.config import digest
 from prbench.errors import BudgetError, ModelError, RunError
 from prbench.files import Appender, read_models
-from prbench.judge import Grade, Grading, RubricJudge
+from prbench.graders import Grade, Grading, RubricJudge
 from prbench.models import Generator, ModelCard
 from prbench.types import Frozen, Outcome, Prompt
 

@@ -30,7 +30,7 @@ from prbench.build.written.publish import (
 )
 from prbench.data import load_questions
 from prbench.errors import DataError
-from prbench.judge import RubricJudge
+from prbench.graders import RubricJudge
 from prbench.models import Generator
 from prbench.prompts.instruction import Instruction
 from prbench.prompts.opposite import Opposite

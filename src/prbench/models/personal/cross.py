@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 
 from prbench.config import ModelOptions
 from prbench.errors import ModelError
-from prbench.models._checkpoint import Checkpoint
-from prbench.models.hf import SequenceClassifier
+from prbench.models.local.checkpoint import Checkpoint
+from prbench.models.local.hf import SequenceClassifier
 from prbench.models.personal import artifact
 from prbench.models.personal.pieces import pieces
 from prbench.models.protocols import ModelCard

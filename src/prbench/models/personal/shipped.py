@@ -51,8 +51,8 @@ def unpack(name: str, *, source: Path | None = None, target: Path | None = None)
 
 def _join(packed: Path, folder: Path, address: str) -> None:
     from prbench.config import ModelOptions
-    from prbench.models._checkpoint import quiet
-    from prbench.models.embed import SentenceEncoder
+    from prbench.models.local.checkpoint import quiet
+    from prbench.models.local.embed import SentenceEncoder
     from prbench.models.personal.low_rank import add_delta
     from prbench.models.registry import load_encoder
     from prbench.models.revision import folder_revision

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from prbench.config import digest
 from prbench.errors import ConfigError
-from prbench.judge import RubricJudge, shares, shares_training
+from prbench.graders import RubricJudge, shares, shares_training
 from prbench.models import Model, ModelCard, Rater, load_model
 from prbench.models.lists import alone
 from prbench.studies.best_of_n.settings import Ranked

@@ -14,7 +14,7 @@ from prbench.data import Suite
 from prbench.data.fingerprint import fingerprint
 from prbench.errors import StudyError
 from prbench.files import Appender, check_model, read_models
-from prbench.judge import Grade, Grading, RubricJudge, examine, rubric_tags
+from prbench.graders import Grade, Grading, RubricJudge, examine, rubric_tags
 from prbench.studies.best_of_n.candidates import Candidate
 from prbench.studies.best_of_n.items import Item
 from prbench.studies.best_of_n.scores import Place

@@ -8,7 +8,7 @@ from prbench.data import Suite
 from prbench.data.fingerprint import hash_text
 from prbench.data.sampling import stratified_order
 from prbench.errors import ConfigError, StudyError, did_you_mean
-from prbench.judge import Grading, RubricJudge, rubric_tags
+from prbench.graders import Grading, RubricJudge, rubric_tags
 from prbench.results import PairRow
 from prbench.types import Pair
 

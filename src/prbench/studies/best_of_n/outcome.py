@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from pydantic import model_validator
 
-from prbench.judge import HIGHEST
+from prbench.graders import HIGHEST
 from prbench.stats import Clusters, Estimate, OverOptimisation, ratio_interval
 from prbench.stats.best_of import (
     BestOf,

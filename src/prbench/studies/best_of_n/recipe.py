@@ -17,7 +17,7 @@ from prbench.calls import clock
 from prbench.contexts import ContextBuilder
 from prbench.data import Suite, load_pairs
 from prbench.errors import ConfigError, RunError
-from prbench.judge import RubricJudge, load_judge, require_able
+from prbench.graders import RubricJudge, load_judge, require_able
 from prbench.models import Generator, load_generator
 from prbench.results.folder import RunFolder
 from prbench.studies.best_of_n import candidates as drawing

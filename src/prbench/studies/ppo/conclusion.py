@@ -16,7 +16,7 @@ import numpy as np
 from prbench._version import __version__
 from prbench.data import Suite
 from prbench.errors import RunError
-from prbench.judge import HIGHEST
+from prbench.graders import HIGHEST
 from prbench.models import ModelCard
 from prbench.results.folder import RunFolder
 from prbench.stats import Clusters, Estimate, mean_interval

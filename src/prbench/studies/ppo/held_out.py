@@ -8,7 +8,7 @@ from prbench.config import digest
 from prbench.data import Suite
 from prbench.errors import ConfigError
 from prbench.files import write_whole
-from prbench.judge import RubricJudge
+from prbench.graders import RubricJudge
 from prbench.studies.best_of_n.candidates import EMPTY, Candidate, read_candidates
 from prbench.studies.best_of_n.items import Item, select_items, split_pairs, study_items
 from prbench.studies.ppo.settings import PPOSettings

@@ -14,7 +14,7 @@ from prbench.calls import clock
 from prbench.data import Suite, load_pairs
 from prbench.errors import ConfigError, RunError
 from prbench.files import damaged
-from prbench.judge import RubricJudge, load_judge, require_able
+from prbench.graders import RubricJudge, load_judge, require_able
 from prbench.results.folder import RunFolder
 from prbench.studies.best_of_n import grades as judging
 from prbench.studies.best_of_n.contenders import Contender, call_up, refuse_shared, taught_alike, taught_alike_notice

@@ -35,7 +35,7 @@ def load_speaker(address: str, options: PPOOptions) -> Speaker:
             f"policy {address!r} cannot be trained here",
             hint="name a local language model: lm:smollm2, lm:DIR or lm:ORG/NAME",
         )
-    from prbench.models._lm_model import LanguageModel, open_named
+    from prbench.models.local.language_model import LanguageModel, open_named
 
     model = LanguageModel(open_named(name, address), ModelOptions())
     weights = model.weights

@@ -181,7 +181,7 @@ def policy_path(address: str) -> str:
     scheme, _, name = address.partition(":")
     if scheme != "lm" or not name or "#" in name:
         raise ConfigError(f"policy {address!r} is no language model that verl could load", hint="name lm:ORG/NAME")
-    from prbench.models import weights
+    from prbench.models.local import weights
 
     return str(weights.pull(name)) if name in weights.SOURCES else name
 

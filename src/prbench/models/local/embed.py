@@ -1,0 +1,252 @@
+"""`embed:minilm`, `embed:DIR`, `embed:ORG/NAME`: a sentence encoder, for dense ranking and as a simple baseline.
+
+As a rater it scores an answer by how near it is to the question, plus how near it is to the mean of the posts, plus how
+near it is to the mean of the plan, each a cosine, each only where it is shown. A text that is longer than the encoder's
+window is embedded in pieces whose vectors are averaged by length: nothing is cut. Every distinct text is embedded once.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from prbench.config import ModelOptions
+from prbench.errors import ModelError
+from prbench.files import checked, read_json
+from prbench.models.local import weights
+from prbench.models.local.batching import pad, plan_batches, try_forward
+from prbench.models.local.checkpoint import Checkpoint
+from prbench.models.local.encoding import Encoding
+from prbench.models.personal.stance_encoder import StanceEncoder
+from prbench.models.protocols import ModelCard
+from prbench.types import AnswerView, Channel, Message, Outcome, Prompt
+
+__all__ = ["SentenceEncoder", "SimilarityRater", "load", "load_encoder"]
+
+Vectors = npt.NDArray[np.float32]
+Pooling = Literal["mean", "cls"]
+_CHUNK = 256
+"""Views whose texts are embedded together."""
+
+
+def load(rest: str, options: ModelOptions) -> "SimilarityRater":
+    """Open the encoder behind `embed:REST` as a rater; pulls a named one on first use, reads no weights yet."""
+    return SimilarityRater(_open(rest, options))
+
+
+def load_encoder(rest: str, options: ModelOptions | None = None) -> "SentenceEncoder | StanceEncoder":
+    """Open the encoder behind `embed:REST`, for `prbench.rank.Dense` and other uses of vectors.
+
+    `embed:DIR#stances` reads one that `prbench train encoder` tuned through its own head.
+
+    Example:
+        >>> load_encoder("./no/such/folder")
+        Traceback (most recent call last):
+        prbench.errors.ModelError: embed:./no/such/folder: there is no folder './no/such/folder'
+        ...
+    """
+    name, _, head = rest.partition("#")
+    if head not in ("", "stances", "stances+vectors"):
+        raise ModelError(f"embed:{rest}: unknown head {head!r}", hint="known: #stances, #stances+vectors")
+    encoder = _open(name, options or ModelOptions())
+    return StanceEncoder(encoder, Path(name).expanduser(), vectors="+" in head) if head else encoder
+
+
+def _open(rest: str, options: ModelOptions) -> "SentenceEncoder":
+    is_folder = rest not in weights.SOURCES and Path(rest).expanduser().is_dir()
+    # An encoder of the hub is fetched whole: how it pools stands in files that transformers does not ask for.
+    name = str(weights.pull(rest)) if not is_folder and weights.can_pull(rest) else rest
+    return SentenceEncoder(Checkpoint.open(name, f"embed:{rest}"), options)
+
+
+class SentenceEncoder:
+    """Maps texts to vectors of length 1; implements `prbench.rank.Encoder`."""
+
+    def __init__(self, checkpoint: Checkpoint, options: ModelOptions) -> None:
+        self.checkpoint = checkpoint
+        self._options = options
+        self._vectors: dict[str, Vectors] = {}
+        self._tokens: dict[str, int] = {}
+        folder = Path(checkpoint.source)
+        self.pooling: Pooling = _pooling(folder, checkpoint.address)
+        limits = [options.window or checkpoint.positions, _read_json(folder / "sentence_bert_config.json")]
+        with checked(folder / "sentence_bert_config.json", raises=ModelError, hint="save the encoder again"):
+            self.window: int | None = min(
+                (int(limit) for limit in (limits[0], limits[1].get("max_seq_length")) if limit), default=None
+            )
+        """The most tokens of one piece of a text."""
+
+    @property
+    def name(self) -> str:
+        """Which encoder, with its revision."""
+        return f"{self.checkpoint.address.partition(':')[2]}@{self.checkpoint.revision[:12]}"
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """Embed each text, one row each; texts seen before are not computed again."""
+        new = list(dict.fromkeys(text for text in texts if text not in self._vectors))
+        if new:
+            self._vectors.update(zip(new, self._embed(new), strict=True))
+        if not texts:
+            return np.zeros((0, int(self.checkpoint.config.get_text_config().hidden_size)), dtype=np.float32)
+        return np.stack([self._vectors[text] for text in texts])
+
+    def token_count(self, text: str) -> int:
+        """Tokens of a text that has been embedded."""
+        return self._tokens[text]
+
+    def prepare(self) -> None:
+        """Load the weights."""
+        _ = self._model
+
+    @cached_property
+    def _model(self) -> Any:
+        from transformers import AutoModel
+
+        return self.checkpoint.load_weights(AutoModel, self._options)
+
+    def _embed(self, texts: Sequence[str]) -> Vectors:
+        pieces = [self._pieces(text) for text in texts]
+        self._tokens.update((text, sum(map(len, part))) for text, part in zip(texts, pieces, strict=True))
+        flat = [piece for part in pieces for piece in part]
+        rows = np.zeros((len(flat), int(self.checkpoint.config.get_text_config().hidden_size)), dtype=np.float32)
+        for batch in plan_batches([len(piece) for piece in flat], self._options.batch_tokens):
+            self._fill(rows, flat, batch)
+        owner = np.repeat(np.arange(len(texts)), [len(part) for part in pieces])
+        totals = np.zeros((len(texts), rows.shape[1]), dtype=np.float32)
+        np.add.at(totals, owner, rows * np.array([len(piece) for piece in flat], dtype=np.float32)[:, None])
+        return unit(totals)
+
+    def _fill(self, rows: Vectors, pieces: Sequence[Sequence[int]], batch: list[int]) -> None:
+        vectors = try_forward(lambda: self._forward([pieces[index] for index in batch]))
+        if vectors is not None:
+            rows[batch] = np.asarray(vectors, dtype=np.float32)
+        elif len(batch) > 1:
+            self._fill(rows, pieces, batch[: len(batch) // 2])
+            self._fill(rows, pieces, batch[len(batch) // 2 :])
+        else:
+            raise ModelError(
+                f"{self.checkpoint.address}: out of memory on a text of {len(pieces[batch[0]])} tokens",
+                hint="--device cpu, or a smaller --window, for shorter pieces",
+            )
+
+    def _forward(self, pieces: Sequence[Sequence[int]]) -> Any:
+        ids, mask, _ = pad([Encoding(piece) for piece in pieces], 0, self._model.device)  # type: ignore[arg-type]
+        states = self._model(input_ids=ids, attention_mask=mask).last_hidden_state.float()
+        if self.pooling == "cls":
+            pooled = states[:, 0]
+        else:
+            weight = mask[..., None].float()
+            pooled = (states * weight).sum(1) / weight.sum(1)
+        return unit(pooled.cpu().numpy())
+
+    def _pieces(self, text: str) -> list[list[int]]:
+        """Token ids of a text with the model's special tokens, in as many equal pieces as it takes."""
+        tokenizer = self.checkpoint.tokenizer
+        ids = list(tokenizer(text, add_special_tokens=False, truncation=False, verbose=False)["input_ids"])
+        before, after = self._special
+        room = max(len(ids), 1) if self.window is None else max(self.window - len(before) - len(after), 1)
+        count = max(-(-len(ids) // room), 1)
+        return [[*before, *map(int, part), *after] for part in np.array_split(np.array(ids, dtype=np.int64), count)]
+
+    @cached_property
+    def _special(self) -> tuple[list[int], list[int]]:
+        """The tokens that the model's tokenizer puts before and after a text."""
+        tokenizer = self.checkpoint.tokenizer
+        whole, bare = (tokenizer("a", add_special_tokens=added)["input_ids"] for added in (True, False))
+        start = next(i for i in range(len(whole)) if whole[i : i + len(bare)] == bare)
+        return whole[:start], whole[start + len(bare) :]
+
+
+class SimilarityRater:
+    """Rates an answer by its nearness to question, posts and plan: it reads the user, and reasons about nothing."""
+
+    def __init__(self, encoder: SentenceEncoder) -> None:
+        self.encoder = encoder
+
+    @cached_property
+    def card(self) -> ModelCard:
+        """Who answers."""
+        checkpoint = self.encoder.checkpoint
+        return ModelCard(
+            address=checkpoint.address,
+            revision=checkpoint.revision,
+            reads=frozenset({Channel.POSTS, Channel.PLAN}),
+            parameters={
+                "score": "cos(answer, question) + cos(answer, mean post) + cos(answer, mean expectation)",
+                "pooling": self.encoder.pooling,
+                "piece": self.encoder.window,
+                "dtype": self.encoder._options.dtype,
+            },
+            reusable=bool(checkpoint.revision),
+        )
+
+    def prepare(self) -> None:
+        """Load the weights."""
+        self.encoder.prepare()
+
+    def parameter_count(self) -> int:
+        """Parameters of the encoder, from its config alone."""
+        from transformers import AutoModel
+
+        return self.encoder.checkpoint.parameter_count(AutoModel)
+
+    def render(self, view: AnswerView) -> Prompt:
+        """Each text as a turn of its own: the model sees them one by one."""
+        posts = [Message("post", post.text) for post in view.posts]
+        plan = [Message("expectation", line) for line in view.plan]
+        return Prompt((Message("question", view.question), *posts, *plan, Message("answer", view.answer)))
+
+    def rate(self, views: Sequence[AnswerView]) -> Iterator[tuple[int, Outcome]]:
+        """Score each view; a user's posts are embedded once for all of them."""
+        self.prepare()
+        for start in range(0, len(views), _CHUNK):
+            chunk = views[start : start + _CHUNK]
+            started = time.perf_counter()
+            texts = [[message.content for message in self.render(view).messages] for view in chunk]
+            self.encoder.encode([text for part in texts for text in part])
+            scores = [self._score(view) for view in chunk]
+            share_ms = (time.perf_counter() - started) * 1000 / len(chunk)
+            for place, score in enumerate(scores):
+                tokens = sum(self.encoder.token_count(text) for text in texts[place])
+                yield start + place, Outcome.scored(score, tokens_in=tokens, latency_ms=share_ms)
+
+    def _score(self, view: AnswerView) -> float:
+        (answer,) = self.encoder.encode([view.answer])
+        groups = [[view.question], [post.text for post in view.posts], list(view.plan)]
+        means = [unit(self.encoder.encode(group).mean(axis=0, keepdims=True))[0] for group in groups if group]
+        return sum(float(answer @ mean) for mean in means)
+
+
+def unit(rows: npt.NDArray[Any]) -> Vectors:
+    """Rows scaled to length 1; a row of zeros stays."""
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.maximum(norms, 1e-12), dtype=np.float32)
+
+
+def _pooling(folder: Path, address: str) -> Pooling:
+    """How the folder's own description says that token states become one vector; the mean where it says nothing."""
+    modules = _read_json(folder / "modules.json") or []
+    with checked(folder / "modules.json", raises=ModelError, hint="save the encoder again"):
+        kinds = [str(module.get("type", "")).rpartition(".")[2] for module in modules]
+    if unknown := [kind for kind in kinds if kind not in {"Transformer", "Pooling", "Normalize"}]:
+        raise ModelError(
+            f"{address}: the encoder ends in a layer of kind {unknown[0]!r}, which is not computed here",
+            hint="take an encoder that pools and normalises only, or bring this one as py:MODULE:ATTR",
+        )
+    settings = _read_json(folder / "1_Pooling" / "config.json")
+    with checked(folder / "1_Pooling" / "config.json", raises=ModelError, hint="save the encoder again"):
+        chosen = {key.removeprefix("pooling_mode_") for key, value in settings.items() if value is True}
+    chosen -= {"include_prompt"}
+    if chosen <= {"mean_tokens"}:
+        return "mean"
+    if chosen == {"cls_token"}:
+        return "cls"
+    raise ModelError(f"{address}: pools by {', '.join(sorted(chosen))}", hint="known: mean_tokens, cls_token")
+
+
+def _read_json(path: Path) -> Any:
+    return read_json(path, raises=ModelError, hint="save the encoder again") if path.exists() else {}

@@ -1,0 +1,190 @@
+"""`hf:ORG/NAME`, `hf:ORG/NAME@REVISION`, `hf:DIR`: a sequence classifier as a reward model.
+
+Posts, plan and question stand in one user turn, the answer in the assistant's turn. A score is what the model gives for
+that conversation alone, in any batch. A checkpoint without a trained head is refused.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from prbench.errors import AddressError
+from prbench.models.flops import Effort, causal_keys
+from prbench.models.head import read_head
+from prbench.models.local.batching import Item, Scored, pad, score_all
+from prbench.models.local.checkpoint import Checkpoint
+from prbench.models.local.encoding import Encoder, Encoding
+from prbench.models.local.hidden import HiddenStates
+from prbench.models.local.prefix import PrefixScorer, Request
+from prbench.models.local.rater import LocalRater
+from prbench.models.protocols import ModelCard
+from prbench.models.registry import ModelOptions
+from prbench.types import Prompt
+
+
+def load(rest: str, options: ModelOptions) -> "SequenceClassifier":
+    """Open the model behind `hf:REST`; reads config and tokenizer, not yet the weights.
+
+    Example:
+        >>> load("./no/such/folder", ModelOptions())
+        Traceback (most recent call last):
+        prbench.errors.ModelError: hf:./no/such/folder: there is no folder './no/such/folder'
+        ...
+    """
+    name, label = _split(rest)
+    return SequenceClassifier(Checkpoint.open(name, f"hf:{name}"), label, options)
+
+
+def load_encoder(rest: str, options: ModelOptions) -> HiddenStates:
+    """Open the model behind `hf:REST` as a frozen encoder; a label in the address is ignored."""
+    name, _ = _split(rest)
+    return HiddenStates(Checkpoint.open(name, f"hf:{name}"), options)
+
+
+def live(model: Any, tokenizer: Any, options: ModelOptions) -> "SequenceClassifier":
+    """A classifier that is in memory already, for example in training; its scores are never reused."""
+    rater = SequenceClassifier(Checkpoint("live", "<live>", None, model.config, tokenizer), None, options)
+    rater._model = model
+    return rater
+
+
+class SequenceClassifier(LocalRater):
+    """A reward model with a classification head."""
+
+    def __init__(
+        self, checkpoint: Checkpoint, label: str | None, options: ModelOptions, *, shared: bool = True
+    ) -> None:
+        super().__init__(options, checkpoint.positions, shared=shared)
+        self._checkpoint = checkpoint
+        self._label = label
+        self._head = read_head(checkpoint.config, label, checkpoint.address)
+        self._encoder = Encoder(checkpoint.tokenizer, checkpoint.address)
+
+    @cached_property
+    def card(self) -> ModelCard:
+        """Who answers, with everything that could change a score."""
+        return ModelCard(
+            address=self._checkpoint.address + (f"#label={self._label}" if self._label else ""),
+            revision=self._checkpoint.revision,
+            reads=self._template.reads,
+            units="log-odds",
+            parameters={
+                "template": self._template.digest,
+                "chat_template": self._encoder.chat_template_digest,
+                "format": self._encoder.format,
+                "head": self._head.describe(),
+                "dtype": self._options.dtype,
+                "window": self.window,
+            },
+            reusable=bool(self._checkpoint.revision),
+        )
+
+    def prepare(self) -> None:
+        """Load the weights and refuse a checkpoint whose head was never trained."""
+        _ = self._model
+
+    def parameter_count(self) -> int:
+        """Parameters of the model, from its config alone."""
+        from transformers import AutoModelForSequenceClassification
+
+        return self._checkpoint.parameter_count(AutoModelForSequenceClassification)
+
+    @cached_property
+    def _model(self) -> Any:
+        from transformers import AutoModelForSequenceClassification
+
+        return self._checkpoint.load_weights(AutoModelForSequenceClassification, self._options)
+
+    def _encode(self, prompt: Prompt) -> Item:
+        return (self._encoder.encode(prompt),)
+
+    @cached_property
+    def _scorers(self) -> tuple[PrefixScorer, ...]:
+        return (PrefixScorer(self._model, batch_tokens=self._options.batch_tokens, shared=self._shared),)
+
+    def _requests(self, item: Item) -> tuple[Request, ...]:
+        (encoding,) = item
+        columns = [self._head.label] if self._head.against is None else [self._head.label, self._head.against]
+        pad_id = _declared_pad(self._model.config.get_text_config())
+        return (Request(encoding.ids, [_pooled(encoding.ids, pad_id)] * len(columns), columns),)
+
+    def _score(self, values: tuple[tuple[float, ...], ...]) -> float:
+        ((score, *against),) = values
+        return score - sum(against)
+
+    def _score_items(self, items: list[Item]) -> Iterator[Scored]:
+        (scorer,) = self._scorers
+        if self._shared and scorer.note is None:
+            yield from super()._score_items(items)
+            return
+        lengths = [len(encoding.ids) for (encoding,) in items]
+        for scored in score_all(items, self._forward, self._options.batch_tokens):
+            self._plain_effort += self._effort_of(lengths[scored.position], scored)
+            yield scored
+
+    def _effort_of(self, tokens: int, scored: Scored) -> Effort:
+        """What one prompt took that was run in full; decoders have a head `score`, all others see both ways."""
+        if scored.score is None:
+            return Effort(tokens, seconds=scored.latency_ms / 1000)
+        keys = causal_keys(0, tokens) if hasattr(self._model, "score") else tokens**2
+        arithmetic = self._scorers[0].arithmetic
+        flops = 0 if arithmetic is None else arithmetic.flops(tokens, keys, rows=1)
+        return Effort(tokens, tokens, flops, scored.latency_ms / 1000)
+
+    def _forward(self, batch: list[Item]) -> list[float]:
+        encodings = [encoding for (encoding,) in batch]
+        config = self._model.config.get_text_config()
+        if (declared := _declared_pad(config)) is not None:
+            return self._scores(encodings, declared)
+        # Decoders find the last token by comparing ids with the pad id. A model that declares none is read at its very
+        # last token, so the pad must be an id that no conversation here contains; EOS, the usual choice, often is one.
+        config.pad_token_id = _absent_id(encodings, config.vocab_size)
+        if config.pad_token_id is None and len(batch) > 1:
+            return [score for item in batch for score in self._forward([item])]
+        try:
+            return self._scores(encodings, config.pad_token_id or 0)
+        finally:
+            config.pad_token_id = None
+
+    def _scores(self, encodings: Sequence[Encoding], pad_id: int) -> list[float]:
+        ids, mask, types = pad(encodings, pad_id, self._model.device)
+        extra = {} if types is None else {"token_type_ids": types}
+        return self._head.scores(self._model(input_ids=ids, attention_mask=mask, **extra).logits)
+
+
+def _split(rest: str) -> tuple[str, str | None]:
+    name, mark, fragment = rest.rpartition("#")
+    if not mark or Path(rest).expanduser().is_dir():
+        return rest, None
+    key, _, label = fragment.partition("=")
+    if key != "label" or not label:
+        raise AddressError(f"hf:{rest}: cannot read {'#' + fragment!r}", hint="write #label=3 or #label=NAME")
+    return name, label
+
+
+def _declared_pad(config: Any) -> int | None:
+    pad_id = getattr(config, "pad_token_id", None)
+    return pad_id if pad_id is not None and 0 <= pad_id < config.vocab_size else None
+
+
+def _pooled(ids: Sequence[int], pad_id: int | None) -> int:
+    """The token that the model itself would read: the last one, or the last that is not its declared pad.
+
+    Example:
+        >>> _pooled([7, 8, 2], pad_id=2), _pooled([7, 8, 2], pad_id=None)
+        (1, 2)
+    """
+    return next((place for place in reversed(range(len(ids))) if ids[place] != pad_id), 0)
+
+
+def _absent_id(encodings: Sequence[Encoding], vocabulary: int) -> int | None:
+    """The smallest token id that occurs in none of the encodings; None where all of them occur.
+
+    Example:
+        >>> from array import array
+        >>> _absent_id([Encoding(array("i", [0, 3])), Encoding(array("i", [1]))], vocabulary=4)
+        2
+    """
+    present = set().union(*(encoding.ids for encoding in encodings))
+    return next((candidate for candidate in range(vocabulary) if candidate not in present), None)

@@ -1,0 +1,285 @@
+"""One chat model on one server: calls in, texts out, with what the server was found not to take.
+
+A parameter that the endpoint refuses by name is left out, or said otherwise, for all later calls: learned once, from
+the endpoint's own error, and told in the run's record. A refusal that meets every first call ends the run.
+"""
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import httpx
+
+from prbench.config import Price
+from prbench.errors import ModelError
+from prbench.models.flops import Effort
+from prbench.models.remote.dialects import Call, Dialect, Said
+from prbench.models.remote.stream import stream
+from prbench.models.remote.wire import Fault, Refused, Wire
+from prbench.types import Outcome, Prompt
+
+__all__ = ["Call", "Completion", "Completions", "estimate_tokens"]
+
+_BYTES_PER_TOKEN = 3.5
+_TOKENS_PER_MESSAGE = 8
+_MOST_CHARACTERS = 200_000
+"""The longest text that is kept of one call; no verdict or answer has a tenth of it."""
+_SPEAKING = 1024
+"""The default limit on a reply's tokens: ample for a verdict, too little for a model that thinks before it."""
+_THINKING = 16_384
+"""What a model that thinks is given in its place."""
+_HOPELESS = 5
+"""As many first calls, all refused for one reason, are enough to know that the others would be."""
+_REFUSING = frozenset({400, 422})
+_UNSUPPORTED = re.compile(
+    r"unsupported|not supported|does not support|not support|unrecognized|unknown|unexpected|invalid|extra|forbidden"
+    r"|not permitted|not allowed|deprecated|only the default|cannot be used",
+    re.IGNORECASE,
+)
+"""How endpoints say that a parameter is at fault."""
+_LONGEST_COMPLAINT = 4000
+_OTHER_WORD = {"max_tokens": "max_completion_tokens"}
+_DISPENSABLE = {
+    "temperature": ("temperature",),
+    "seed": ("seed",),
+    "logprobs": ("logprobs", "top_logprobs", "responseLogprobs"),
+    "schema": ("response_format", "json_schema", "responseJsonSchema", "responseSchema"),
+}
+"""Parameters that a call can do without, with the names by which endpoints speak of them."""
+
+
+class Completion(NamedTuple):
+    """What a chat model wrote."""
+
+    text: str
+    finish: str
+    """`stop`, `length` or `refused`."""
+    usage: dict[str, float]
+    """Tokens, cost and latency, as an `Outcome` takes them."""
+    thought: bool = False
+    """Whether it thought before, or instead."""
+    tokens: tuple[tuple[str, dict[str, float]], ...] = ()
+    """Each token with the log-probabilities of its rivals, where the endpoint gives them."""
+
+    @property
+    def cut_off(self) -> str:
+        """Where the text stopped, for a message."""
+        spent = f"{self.usage['tokens_out'] or 'too many'} tokens"
+        if self.thought and not self.text.strip():
+            return f"cut off while thinking, after {spent}: raise --max-tokens"
+        return f"cut off after {spent}"
+
+
+class Completions:
+    """One model on one server.
+
+    Args:
+        wire: The server.
+        model: The model's name there.
+        dialect: How it is spoken to.
+        concurrency: The most requests under way at any moment.
+        price: For the cost of a call.
+        body: Further fields of every request, as the user gave them; never left out.
+        structured: Whether a schema that the endpoint refuses is an error, or left out.
+    """
+
+    def __init__(
+        self,
+        wire: Wire,
+        model: str,
+        dialect: Dialect,
+        *,
+        concurrency: int,
+        price: Price | None = None,
+        body: dict[str, Any] | None = None,
+        structured: str = "off",
+    ) -> None:
+        self.wire = wire
+        self.model = model
+        self.dialect = dialect
+        self.concurrency = concurrency
+        self.price = price
+        self._body = dict(body or {})
+        self._structured = structured
+        self._learned: dict[str, str] = {}
+        self._room = 0
+        self._thought_tokens = self._written_tokens = 0
+        self._answered = False
+        self._refusals: dict[str, int] = {}
+        self.effort = Effort()
+        """Over the replies that say how much of the prompt the server's prefix cache held."""
+
+    @property
+    def note(self) -> str | None:
+        """What was changed for this endpoint, and how much was thought; None where nothing was."""
+        said = list(self._learned.values())
+        if self._thought_tokens:
+            said.append(f"{self._thought_tokens:,} of {self._written_tokens:,} tokens written were thoughts")
+        return "; ".join(said) or None
+
+    def ask(
+        self, count: int, call: Callable[[int], Call], read: Callable[[Completion], Outcome]
+    ) -> Iterator[tuple[int, Outcome]]:
+        """Send `call(index)` for every index below `count`; yield what `read` makes of each reply.
+
+        A call is made only when it is about to be sent, so that a hundred thousand prompts are never in memory at once.
+        """
+
+        async def job(client: httpx.AsyncClient, index: int) -> Outcome:
+            return await self._answer(client, call(index), read)
+
+        return stream(count, job, self.wire.open, self.concurrency)
+
+    async def _answer(self, client: httpx.AsyncClient, call: Call, read: Callable[[Completion], Outcome]) -> Outcome:
+        try:
+            completion = await self._complete(client, call)
+        except Fault as error:
+            return Outcome.failed(error.reason)
+        except Refused as error:
+            self._count(error)
+            return Outcome.failed(error.reason)
+        self._answered = True
+        if len(completion.text) > _MOST_CHARACTERS:
+            said = f"a text of {len(completion.text):,} characters, over the limit of {_MOST_CHARACTERS:,}"
+            return Outcome.failed(said, **completion.usage)
+        if completion.finish == "refused":
+            return Outcome.invalid("refused", raw=completion.text, **completion.usage)
+        return read(completion)
+
+    async def _complete(self, client: httpx.AsyncClient, call: Call) -> Completion:
+        """Ask until the endpoint takes the parameters; each that it refuses is learned once."""
+        before = None
+        while True:
+            fitted = self._fitted(call)
+            body = {**self.dialect.request(self.model, fitted), **self._body}
+            try:
+                reply = await self.wire.send(client, self.dialect.path(self.model), self.dialect.body, body)
+            except Refused as error:
+                if not self._learn(error, call, fitted):
+                    raise
+                continue
+            completion = self._completion(self.dialect.read(reply.body), reply.latency_ms, call.prompt, before)
+            limit = fitted.parameters.get("max_tokens")
+            cut = completion.finish == "length" and completion.thought and not completion.text.strip()
+            if not (cut and limit == _SPEAKING and before is None):
+                return completion
+            self._room = _THINKING
+            self._learned["room"] = (
+                f"the model thinks: up to {_THINKING:,} tokens were allowed in place of {_SPEAKING:,}"
+            )
+            before = completion  # it was paid for
+
+    def _fitted(self, call: Call) -> Call:
+        """A call as this endpoint takes it."""
+        parameters: dict[str, Any] = {}
+        for name, value in call.parameters.items():
+            if name == "max_tokens" and self._room and value == _SPEAKING:
+                value = self._room
+            if name in _DISPENSABLE and (name in self._learned or name not in self.dialect.abilities):
+                continue
+            parameters[_OTHER_WORD[name] if name in _OTHER_WORD and name in self._learned else name] = value
+        return call._replace(parameters=parameters)
+
+    def _learn(self, error: Refused, call: Call, fitted: Call) -> bool:
+        """Whether a refusal names a parameter that can be left out or said otherwise."""
+        said = _complaint(error.text)
+        if error.status not in _REFUSING or not _UNSUPPORTED.search(said):
+            return False
+        named = set(re.findall(r"[A-Za-z_]+", said))
+        if "max_tokens" in fitted.parameters and "max_completion_tokens" in named:
+            self._learned["max_tokens"] = "'max_completion_tokens' was sent in place of 'max_tokens'"
+            return True
+        for name, words in _DISPENSABLE.items():
+            if not named & set(words) or name not in call.parameters:
+                continue
+            if name not in fitted.parameters:
+                return False
+            if name == "schema" and self._structured == "json-schema":
+                raise ModelError(
+                    f"{self.wire.base_url} refuses the schema: {error.reason}",
+                    hint="--structured off reads the verdict from text",
+                ) from error
+            why = {"temperature": "so the judge samples", "schema": "verdicts are read from text"}.get(name, "")
+            self._learned[name] = f"{name!r} was left out, which the endpoint refuses" + (f": {why}" if why else "")
+            return True
+        return False
+
+    def _count(self, error: Refused) -> None:
+        """End the run where every first call is refused for one reason: the others would be, too."""
+        if self._answered or error.status not in _REFUSING:
+            return
+        reason = re.sub(r"[0-9]+", "#", error.reason)[:120]
+        self._refusals[reason] = self._refusals.get(reason, 0) + 1
+        if self._refusals[reason] >= _HOPELESS:
+            raise ModelError(
+                f"{self.wire.base_url} refuses every call: {error.reason}",
+                hint="check the name of the model and what --body, --temperature and --max-tokens send",
+            )
+
+    def _completion(self, said: Said, latency_ms: float, prompt: Prompt, before: Completion | None) -> Completion:
+        usage = self._usage(said, latency_ms, prompt)
+        self._thought_tokens += said.tokens_thought
+        self._written_tokens += said.tokens_out
+        if before is not None:
+            usage = {name: value + before.usage[name] for name, value in usage.items()}
+        text = said.text or ""
+        thought = said.thought or (said.finish == "length" and "<think" in text and "</think" not in text)
+        if thought and said.finish == "length" and "</think" not in text and "<think" in text:
+            text = ""  # all of it was thought
+        finish = "refused" if said.finish == "refused" or (said.text is None and said.finish == "stop") else said.finish
+        return Completion(text, finish, usage, thought, said.tokens)
+
+    def _usage(self, said: Said, latency_ms: float, prompt: Prompt) -> dict[str, float]:
+        if said.tokens_cached is not None:
+            self.effort.naive_tokens += said.tokens_in
+            self.effort.computed_tokens += said.tokens_in - said.tokens_cached
+        cost_usd = 0.0
+        if self.price is not None:
+            # A server that reports no usage must not make a run look free: a budget would never end it.
+            tokens_in = said.tokens_in or estimate_tokens(prompt)
+            cost_usd = self.price.cost_usd(tokens_in, said.tokens_out or _tokens(said.text or ""))
+        return {
+            "tokens_in": said.tokens_in,
+            "tokens_out": said.tokens_out,
+            "latency_ms": latency_ms,
+            "cost_usd": cost_usd,
+        }
+
+
+def _complaint(text: str) -> str:
+    """What an error reply says of the request, without its general kind (`invalid_request_error`)."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text[:_LONGEST_COMPLAINT]
+    found: list[str] = []
+
+    def gather(value: Any, key: str = "") -> None:
+        if isinstance(value, dict):
+            for name, one in value.items():
+                gather(one, name)
+        elif isinstance(value, list):
+            for one in value:
+                gather(one, key)
+        elif isinstance(value, str) and key not in ("type", "status"):
+            found.append(value)
+
+    gather(value)
+    return " ".join(found)[:_LONGEST_COMPLAINT]
+
+
+def estimate_tokens(prompt: Prompt) -> int:
+    """Estimate a prompt's tokens from its bytes: the server's tokenizer is not ours to load.
+
+    Example:
+        >>> from prbench.types import Message
+        >>> estimate_tokens(Prompt((Message("user", "x" * 35),)))
+        18
+    """
+    return sum(_tokens(message.content) + _TOKENS_PER_MESSAGE for message in prompt.messages)
+
+
+def _tokens(text: str) -> int:
+    return math.ceil(len(text.encode("utf-8", "surrogatepass")) / _BYTES_PER_TOKEN)
