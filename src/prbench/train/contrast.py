@@ -1,11 +1,9 @@
 """`prbench train contrast`: fits what answers differ in, where a user stands, and how far either is to be trusted.
 
-Four fits: the sides that posts and plans show (passages, and the training split's aspects), what two answers differ in
-(pairs of the training split's answers and of passages), what makes an answer unsound (flawed and spoilt answers), and
-gains that set their log-odds against each other. The gains are fitted on the training people's pairs with what answers
-differ in fitted on other questions, so they know how well an unseen question is read. Posts of the training people
-enter nothing else where passages were written: with twenty people, words of their own lives are mistaken for signs of
-a stance (side read right 69 % instead of 77 % of the time on people left out).
+Four fits: the sides that posts and plans show (passages, the training people's posts, and the training split's
+aspects), what two answers differ in (pairs of the training split's answers and of passages), what makes an answer
+unsound (flawed and spoilt answers), and five gains that set their log-odds against each other. The gains are fitted on
+the validation split: its people and questions are unseen, so they say how far each reading can be trusted.
 """
 
 import itertools
@@ -23,13 +21,12 @@ from prbench.data.passages import Passage, load_passages
 from prbench.errors import ConfigError
 from prbench.models.ngrams import NGrams
 from prbench.models.personal import artifact
-from prbench.models.personal.contrast import NAME, SEPARATOR, WINDOW, stance_odds
-from prbench.models.personal.pieces import pieces
+from prbench.models.personal.contrast import LIMIT, NAME, SEPARATOR, PostGains, post_odds, stance_logits
 from prbench.models.personal.traits import COUNTS, COUNTS_SCALE, TELLING, VECTOR_SCALE, Floats, TraitReader, Traits
 from prbench.train.leaks import check_splits
-from prbench.train.stances import Axes, Stance, answer_stances, post_stances, stated
+from prbench.train.stances import Axes, Stance, answer_stances, people_stances, stated
 from prbench.train.train import of_split
-from prbench.train.tune import adopt_encoder, tuned_on
+from prbench.train.tune import adopt_encoder
 from prbench.train.unsound import unsound
 from prbench.types import Frozen, Pair
 
@@ -37,8 +34,8 @@ Tell = Callable[[str], None]
 _EQUAL = 0.3
 """Weight of a pair of sound answers where soundness is fitted."""
 _SPOILT_PENALTY = 0.01
-_START = np.array([0.0, 0.0, 0.0, -4.0])
-"""Logarithms of the gains to begin with: answers, posts, plans, and the tuned encoder, which sums over many pieces."""
+_START = np.zeros(5)
+"""Logarithms of the gains to begin with: answers, plans; terms of a post, the tuned encoder, both together."""
 _MODEST = 0.002
 """Penalty of a gain's logarithm: where everything is told right, no gain is large enough."""
 
@@ -49,12 +46,12 @@ class ContrastOptions(Frozen):
     encoder: str = "embed:minilm"
     """Whose vectors of answers are compared, frozen."""
     stances: str = ""
-    """A tuned encoder, `embed:DIR#stances`, by which posts are read beside their terms; not tuned on people's posts."""
+    """A tuned encoder, `embed:DIR#stances`, by which posts are read beside their terms."""
     also: str = "generic"
     """A suite of sound and flawed answers; its pairs of the same split teach what all users want."""
     penalty: float = Field(default=0.03, gt=0)
     """Of the weights that tell what answers differ in."""
-    reader_penalty: float = Field(default=0.5, gt=0)
+    reader_penalty: float = Field(default=0.25, gt=0)
     """Of the weights that tell where a text stands."""
     flaw_penalty: float = Field(default=0.1, gt=0)
     """Of the weights that tell a flawed answer from a sound one."""
@@ -97,7 +94,7 @@ def train_contrast(
         out: Folder of the model.
         suite: Name or path; its pairs need the tags `axis` and `pole`.
         split: What is learned from.
-        validation: Measured in the end; nothing is chosen by it.
+        validation: What the gains are fitted on; accuracy and loss on it are kept in the record.
         tell: Hears how far it is.
     """
     from prbench.config import ModelOptions
@@ -110,7 +107,7 @@ def train_contrast(
     passages = load_passages()
     check_splits([*pairs, *flawed], everything, validation, extra=[passage.text for passage in passages])
     encoder = FeatureStore(load_encoder(options.encoder, ModelOptions()))
-    fitting = Fitting(options, pairs, flawed, passages, encoder, tell or (lambda line: None))
+    fitting = Fitting(options, pairs, held, flawed, passages, encoder, tell or (lambda line: None))
     stances = _stances(options.stances, fitting.axes)
     weights = fitting.run(stances)
     adopted = adopt_encoder(options.stances, out).address if stances else ""
@@ -154,12 +151,7 @@ def _stances(address: str, axes: Axes) -> Any:
     if not isinstance(found, StanceEncoder) or dict(found.poles) != axes.poles:
         raise ConfigError(
             f"{address!r} does not tell the stances on this suite's axes",
-            hint="tune one with `prbench train encoder --setting posts=false -o DIR` and name it embed:DIR#stances",
-        )
-    if tuned_on(address).aspects:
-        raise ConfigError(
-            f"{address!r} was tuned on the training people's posts: how far to trust it cannot be learned on them",
-            hint="tune one without them: `prbench train encoder --setting posts=false -o DIR`",
+            hint="tune one with `prbench train encoder -o DIR` and name it embed:DIR#stances",
         )
     return FeatureStore(found)
 
@@ -184,7 +176,7 @@ def _save(out: Path, record: artifact.PersonalRecord, weights: Mapping[str, Any]
 
     out.mkdir(parents=True, exist_ok=True)
     temporary = out / f".{artifact.WEIGHTS}.{os.getpid()}"
-    save_file(dict(weights), temporary)
+    save_file({name: np.ascontiguousarray(array) for name, array in weights.items()}, temporary)
     temporary.chmod(0o644)
     temporary.replace(out / artifact.WEIGHTS)
     artifact.save_record(out, record)
@@ -196,6 +188,7 @@ class Fitting:
     Args:
         options: How.
         pairs: Of the training split, with tags that say what decides them.
+        held: Of the validation split, on which the gains are fitted.
         flawed: Sound and flawed answers of the same split.
         passages: Texts whose stance is known.
         encoder: Maps texts to vectors.
@@ -206,18 +199,19 @@ class Fitting:
         self,
         options: ContrastOptions,
         pairs: Sequence[Pair],
+        held: Sequence[Pair],
         flawed: Sequence[Pair],
         passages: Sequence[Passage],
         encoder: Any,
         tell: Tell,
     ) -> None:
-        self._options, self._pairs, self._flawed, self._tell = options, pairs, flawed, tell
+        self._options, self._pairs, self._held, self._flawed, self._tell = options, pairs, held, flawed, tell
         self.axes = Axes.of(pairs)
         self._index = {axis: place for place, axis in enumerate(self.axes.poles)}
         self._passages = [passage for passage in passages if passage.axis in self._index]
         self._answers = answer_stances(pairs, self.axes)
         self._lines = aspect_lines(pairs, self.axes)
-        self._posts = self._evidence()
+        self._posts = people_stances(pairs, self.axes)
         self._encoder = encoder
         self.grams = self._grams(self._answers)
         self._reader = TraitReader(self.grams, encoder)
@@ -225,65 +219,47 @@ class Fitting:
     def _grams(self, answers: Iterable[str]) -> NGrams:
         return NGrams([*(passage.text for passage in self._passages), *self._posts, *answers, *self._lines])
 
-    def _evidence(self) -> dict[str, tuple[Stance, ...]]:
-        """The training people's posts on axes that no passage was written for: there is nothing better to read by."""
-        written = {passage.axis for passage in self._passages if passage.kind == "post"}
-        found = {
-            text: tuple(stance for stance in stances if stance.axis not in written)
-            for text, stances in post_stances(self._pairs, self.axes).items()
-        }
-        return {text: stances for text, stances in found.items() if stances}
-
     def run(self, stances: Any = None) -> dict[str, Any]:
         """Fit everything; the arrays of `weights.safetensors`. `stances` is an encoder that reads posts as well."""
         from scipy.optimize import minimize
 
-        questions = sorted({pair.question for pair in self._pairs})
-        posts, plan = self._fit_reader(self._lines, plan=False), self._fit_reader(self._lines, plan=True)
+        posts, plan = self._fit_reader(plan=False), _between(self._fit_reader(plan=True))
         self._tell("where a text stands: fitted")
         differences = self._differences()
         self._tell(f"what answers differ in: {len(differences):,} pairs of answers")
         whole = self._fit_differences(differences)
-        shown: list[Floats] = []
-        stated: list[Floats] = []
-        logits: list[Floats] = []
-        folds = self._options.folds
-        for fold in range(folds):
-            out = set(questions[fold::folds])
-            kept = self._fit_differences([pair for pair in differences if pair.question not in out])
-            lines = {line: stance for line, stance in self._lines.items() if not stance.questions & out}
-            part = self._gain_examples(kept, posts, self._fit_reader(lines, plan=True), out)
-            for found, new in zip((shown, stated, logits), part, strict=True):
-                found.append(new)
-            self._tell(f"gains: part {fold + 1} of {self._options.folds}")
-        shown_NK, stated_NK, logits_N2K = (np.concatenate(part) for part in (shown, stated, logits))
-        tuned_NK = np.concatenate([self._tuned(stances, set(questions[n::folds])) for n in range(folds)])
+        people = self._held_people(posts, stances)
+        stated_NK, logits_N2K = self._held_examples(whole, plan)
+        users = list(people)
+        rows = np.array([users.index(pair.user) for pair in self._held])
 
         def loss(gains: Floats) -> float:
-            sharpness, post_gain, plan_gain, stance_gain = np.exp(gains)
-            found = _loss(sharpness * logits_N2K, post_gain * shown_NK + stance_gain * tuned_NK)
-            found += _loss(sharpness * logits_N2K, plan_gain * stated_NK)
+            sharpness, plan_gain, *of_posts = np.exp(gains)
+            odds = np.array([post_odds(*people[user], PostGains(*of_posts)).sum(0) for user in users])
+            found = _loss(sharpness * logits_N2K, np.clip(odds, -LIMIT, LIMIT)[rows])
+            found += _loss(sharpness * logits_N2K, np.clip(plan_gain * stated_NK, -LIMIT, LIMIT))
             return found + _MODEST * float(((gains - _START) ** 2).sum())
 
-        found = minimize(loss, _START, method="Nelder-Mead", options={"maxiter": 400})
-        sharpness, post_gain, plan_gain, stance_gain = (float(gain) for gain in np.exp(found.x))
+        found = minimize(loss, _START, method="Nelder-Mead", options={"maxiter": 600})
+        sharpness, plan_gain, *of_posts = (float(gain) for gain in np.exp(found.x))
         self._tell(
-            f"gains: {sharpness:.2f} for answers, {post_gain:.2f} for posts, {plan_gain:.2f} for plans, "
-            f"{stance_gain if stances else 0:.3f} for the tuned encoder"
+            f"gains: {sharpness:.2f} for answers, {plan_gain:.2f} for plans, {of_posts[0]:.2f} for terms of posts, "
+            f"{of_posts[1] if stances else 0:.2f} for the tuned encoder, {of_posts[2]:.2f} for both"
         )
-        arrays = self._arrays(whole, sharpness, post_gain * posts, plan_gain * plan)
-        arrays["stance_gain"] = np.array([stance_gain if stances else 0.0], dtype=np.float32)
+        arrays = self._arrays(whole, sharpness, posts, plan_gain * plan)
+        arrays["post_gains"] = np.array(of_posts, dtype=np.float32)
         return arrays | self._sound_arrays(differences, arrays["typical"])
 
-    def _tuned(self, stances: Any, out: set[str]) -> Floats:
-        """Log-odds by the tuned encoder for each pair on these questions; 0 without one."""
-        known = {pair.user: tuple(post.text for post in pair.profile) for pair in self._pairs}
-        if stances is None:
-            odds = dict.fromkeys(known, np.zeros(len(self._index)))
-        else:
-            stances.encode([piece for posts in known.values() for post in posts for piece in pieces(post, WINDOW)])
-            odds = {user: stance_odds(stances, posts, len(self._index)) for user, posts in known.items()}
-        return np.array([odds[pair.user] for pair in self._pairs if pair.question in out])
+    def _held_people(self, posts: Floats, stances: Any) -> dict[str, tuple[Floats, Floats | None]]:
+        """What terms and the tuned encoder say of each post of the validation people."""
+        found: dict[str, tuple[Floats, Floats | None]] = {}
+        for pair in self._held:
+            if pair.user not in found:
+                texts = [post.text for post in pair.profile]
+                terms = np.asarray(self.grams.rows(texts) @ posts[:-1].reshape(len(posts) - 1, -1))
+                tuned = None if stances is None else stance_logits(stances, texts, len(self._index))
+                found[pair.user] = terms.reshape(len(texts), *posts.shape[1:]) + posts[-1], tuned
+        return found
 
     def _arrays(self, whole: Fitted, sharpness: float, posts: Floats, plan: Floats) -> dict[str, Any]:
         sides = (sharpness * whole.sides).astype(np.float16)
@@ -418,19 +394,18 @@ class Fitting:
         own, size, bias = _split(_minimise(objective, 2 * wide * axes + axes), wide, axes)
         return Fitted(np.stack([own, size], axis=1), bias)
 
-    def _fit_reader(self, lines: "Mapping[str, Line]", *, plan: bool) -> Floats:
-        """Weights of terms for the second side against the first, (terms + 1, K): first side, nothing, second side.
+    def _fit_reader(self, *, plan: bool) -> Floats:
+        """Weights of terms for the first and the second side against nothing, (terms + 1, K, 2).
 
-        Posts are read by passages written as posts. Plans are read by the lines of aspects, beside all passages.
+        Posts are read by passages written as posts and by people's posts, plans by the lines of aspects and all
+        passages.
         """
         texts: list[tuple[str, tuple[Stance, ...]]] = [
             (passage.text, (self.axes.stance(passage.axis, passage.pole),))
             for passage in self._passages
             if plan or passage.kind == "post"
         ]
-        texts += self._posts.items()
-        if plan:
-            texts += [(text, (line.stance,)) for text, line in lines.items()]
+        texts += [(text, (line.stance,)) for text, line in self._lines.items()] if plan else self._posts.items()
         rows, axes = self.grams.rows([text for text, _ in texts]), len(self._index)
         labels = np.zeros((len(texts), axes, 3))
         labels[:, :, 1] = 1.0
@@ -448,30 +423,25 @@ class Fitting:
             return loss, np.concatenate([(rows.T @ error + penalty * own).ravel(), error.sum(0)])
 
         flat = _minimise(objective, (wide + 1) * axes * 3).reshape(wide + 1, axes, 3)
-        return np.asarray(flat[:, :, 2] - flat[:, :, 0])
+        return np.asarray(flat[:, :, [0, 2]] - flat[:, :, 1:2])
 
-    def _gain_examples(self, kept: Fitted, posts: Floats, plan: Floats, out: set[str]) -> tuple[Floats, Floats, Floats]:
-        """Of each pair on the questions left out: log-odds by posts, by stated aspects, and the classes' logits."""
+    def _held_examples(self, whole: Fitted, plan: Floats) -> tuple[Floats, Floats]:
+        """Of each pair of the validation split: log-odds by the stated aspects, and the logits of what decides."""
         vocabulary = len(self.grams.vocabulary)
-        persons: dict[str, Floats] = {}
-        shown, stated, logits = [], [], []
-        for pair in self._pairs:
-            if pair.question not in out:
-                continue
-            if pair.user not in persons:
-                persons[pair.user] = self._odds([post.text for post in pair.profile], posts)
+        self._reader.prepare([text for pair in self._held for text in (pair.question, pair.chosen, pair.rejected)])
+        stated, logits = [], []
+        for pair in self._held:
             one, two = self._traits(pair.question, (pair.chosen, pair.rejected))
             apart = np.zeros(vocabulary + len(one.dense))
             np.add.at(apart, one.terms.columns, one.terms.values)
             np.add.at(apart, two.terms.columns, -two.terms.values)
             apart[vocabulary:] = one.dense - two.dense
             touched = np.flatnonzero(apart)
-            own, size = (kept.sides[touched, place] for place in (0, 1))
-            margin, base = apart[touched] @ own, np.abs(apart[touched]) @ size + kept.bias
-            shown.append(persons[pair.user])
+            own, size = (whole.sides[touched, place] for place in (0, 1))
+            margin, base = apart[touched] @ own, np.abs(apart[touched]) @ size + whole.bias
             stated.append(self._odds([aspect_line(aspect) for aspect in pair.rubric_aspects], plan))
             logits.append(np.stack([base + margin, base - margin]))
-        return np.array(shown), np.array(stated), np.array(logits)
+        return np.array(stated), np.array(logits)
 
     def _odds(self, texts: Sequence[str], weights: Floats) -> Floats:
         rows = self.grams.rows(texts)
@@ -492,6 +462,11 @@ def aspect_lines(pairs: Sequence[Pair], axes: Axes) -> dict[str, Line]:
         for stance, aspect in stated(pair, axes):
             found.setdefault(aspect_line(aspect), Line(stance, set())).questions.add(pair.question)
     return found
+
+
+def _between(sides: Floats) -> Floats:
+    """The log-odds of the second side against the first."""
+    return np.asarray(sides[:, :, 1] - sides[:, :, 0])
 
 
 def _sparse(rows: Sequence[Any], width: int) -> Any:

@@ -11,7 +11,7 @@ import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from pydantic import Field
@@ -42,12 +42,17 @@ class TuneOptions(Frozen):
     base: str = "embed:minilm"
     passages: bool = True
     """Whether the shipped stance passages are used."""
-    posts: bool = True
-    """Whether the posts that rubric aspects of the training split name as evidence are used."""
+    posts: Literal["none", "pieces", "whole"] = "pieces"
+    """How the training people's posts are used: not at all; those that aspects name as evidence, in pieces of which one
+    shows the stance; or all of them whole, with those that show nothing."""
+    answers: bool = True
+    """Whether answers are used beside posts: those of the split, and passages that were written as answers."""
     epochs: int = Field(default=3, ge=1)
     batch: int = Field(default=32, ge=1)
     rank: int = Field(default=16, ge=0)
     """Of what is learned in each layer; 0 tunes the layers whole."""
+    layers: int = Field(default=0, ge=0)
+    """How many of the upper layers learn in low rank; 0 is all of them."""
     learning_rate: float = Field(default=1e-3, gt=0)
     head_learning_rate: float = Field(default=1e-3, gt=0)
     warmup: int = Field(default=50, ge=0)
@@ -97,7 +102,7 @@ class Tuning:
             torch.manual_seed(options.seed)
             self._head = nn.Linear(width, 3 * len(self._index))
             if options.rank:
-                adapt(self._model, options.rank)
+                adapt(self._model, options.rank, options.layers)
         self._optimizer = torch.optim.AdamW(
             [
                 {"params": self._learning, "lr": options.learning_rate},

@@ -64,18 +64,29 @@ class Axes:
         return Stance(axis, 1 if self.poles[axis][1] == pole else -1)
 
 
-def labelled(pairs: Sequence[Pair], passages: Sequence[Passage], axes: Axes, *, posts: bool = True) -> list[Labelled]:
-    """All texts that show a stance on one of the axes; every piece of an answer does, of a post some piece."""
+def labelled(
+    pairs: Sequence[Pair], passages: Sequence[Passage], axes: Axes, *, posts: str = "pieces", answers: bool = True
+) -> list[Labelled]:
+    """All texts that show a stance on one of the axes; every piece of an answer does, of a post in pieces one piece."""
     found = [
         Labelled((passage.text,), (axes.stance(passage.axis, passage.pole),))
         for passage in passages
-        if passage.axis in axes.poles
+        if passage.axis in axes.poles and (answers or passage.kind == "post")
     ]
-    for text, stances in answer_stances(pairs, axes).items():
-        found += [Labelled((piece,), stances) for piece in pieces(text, _WINDOW)]
-    if posts:
+    if answers:
+        for text, stances in answer_stances(pairs, axes).items():
+            found += [Labelled((piece,), stances) for piece in pieces(text, _WINDOW)]
+    if posts == "pieces":
         found += [Labelled(tuple(pieces(text, _WINDOW)), told) for text, told in post_stances(pairs, axes).items()]
+    elif posts == "whole":
+        found += [Labelled((text,), told) for text, told in people_stances(pairs, axes).items()]
     return found
+
+
+def people_stances(pairs: Sequence[Pair], axes: Axes) -> dict[str, tuple[Stance, ...]]:
+    """All posts of the users, with what the aspects say that each shows; many show nothing."""
+    told = post_stances(pairs, axes)
+    return {post.text: told.get(post.text, ()) for pair in pairs for post in pair.profile}
 
 
 def stated(pair: Pair, axes: Axes) -> list[tuple[Stance, Aspect]]:

@@ -47,7 +47,7 @@ def tune(
     from prbench.train.encoder import Tuning
 
     axes = Axes.of(pairs)
-    texts = labelled(pairs, written, axes, posts=options.posts)
+    texts = labelled(pairs, written, axes, posts=options.posts, answers=options.answers)
     encoder = load_encoder(options.base, ModelOptions(device="cpu"))  # where its head and its batches are
     if not isinstance(encoder, SentenceEncoder):
         raise ModelError(
@@ -77,7 +77,7 @@ def tuned_on(address: str) -> Adopted:
     hint = "tune the encoder again with `prbench train encoder`"
     found = read_json(record, raises=ModelError, hint=hint)
     with checked(record, raises=ModelError, hint=hint):
-        return Adopted(address, int(found["texts"]), bool(found["options"].get("posts")))
+        return Adopted(address, int(found["texts"]), found["options"].get("posts") not in (None, False, "none"))
 
 
 def adopt_encoder(address: str, folder: Path) -> Adopted:

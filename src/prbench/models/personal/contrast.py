@@ -3,8 +3,9 @@
 Of two answers a and b it says how probable it is that they are told apart by axis k with a on its second side,
 P(k, +), or on its first, P(k, −): a softmax over 2 K classes of z(k, ±) = gₖ(|a − b|) ± mₖ(a − b), linear in the
 answers' traits. Of the user it says how far the odds are for the second side, Lₖ, the sum over posts, plan and judged
-pairs; posts are read by their terms and, where there is one, by an encoder that was tuned to tell stances. What the
-user prefers is then the mixture
+pairs. A post shows the first side of an axis, nothing, or the second: a softmax over the sum of what its terms say and,
+where there is one, what an encoder that was tuned to tell stances says of the whole post. It adds
+log((P(second) + ε) / (P(first) + ε)): a post that says nothing adds nothing. What the user prefers is then the mixture
 
     P(a ≻ b | user) = Σₖ P(k, +) σ(Lₖ) + P(k, −) σ(−Lₖ).
 
@@ -21,7 +22,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,11 +30,10 @@ from prbench.config import ModelOptions
 from prbench.errors import ModelError
 from prbench.files import checked, load_tensors
 from prbench.models.lists import compare_by_rank
-from prbench.models.ngrams import NGrams, Row
+from prbench.models.ngrams import NGrams, Row, words
 from prbench.models.personal import artifact
 from prbench.models.personal.features import Encoder, FeatureStore
 from prbench.models.personal.person import keep_judgments
-from prbench.models.personal.pieces import pieces
 from prbench.models.personal.traits import COUNTS, Floats, TraitReader, Traits
 from prbench.models.protocols import ModelCard
 from prbench.types import AnswerView, Channel, Judgment, ListView, Message, Outcome, PairView, Prompt
@@ -41,11 +41,10 @@ from prbench.types import AnswerView, Channel, Judgment, ListView, Message, Outc
 NAME = "contrast"
 SEPARATOR = "\0"
 """Between terms; a line break is a term."""
-_LIMIT = 6.0
+LIMIT = 6.0
 """Log-odds of a side beyond which no reading goes."""
-WINDOW = 2
-_SILENCE = 0.1
-"""How much of the share for "nothing" stands on either side: a piece that may say nothing moves little."""
+DOUBT = 0.02
+"""ε: how probable either side is at least, so that no post settles an axis by itself."""
 _ALONE, _DOUBT = 0.05, 1.0
 """Of an answer alone: what of mₖ is kept, since nothing tells which axis decides, and what u must exceed."""
 _KEPT = 1024
@@ -60,22 +59,24 @@ class Contrast:
     Args:
         weights: The arrays of `weights.safetensors`.
         axes: The poles of each axis, the first side first.
-        stances: Gives P(first side) and P(second side) of each axis for a piece of a post.
+        stances: Gives P(first side) and P(second side) of each axis for a post.
     """
 
     def __init__(
         self, weights: Mapping[str, Any], axes: Mapping[str, Sequence[str]], stances: Encoder | None = None
     ) -> None:
         self._stances = stances
-        self._stance_gain = float(weights["stance_gain"][0])
+        self._gains = PostGains(*weights["post_gains"].astype(np.float64))
         self.axes = {axis: tuple(poles) for axis, poles in axes.items()}
         vocabulary = bytes(weights["vocabulary"]).decode().split(SEPARATOR)
         self.grams = NGrams.kept(vocabulary, weights["term_weights"].astype(np.float64))
         self._sides = weights["sides"]
         """How mₖ and gₖ grow with each trait, (terms + counts + vector, 2, K)."""
         self._bias: Floats = weights["bias"].astype(np.float64)
-        self._posts, self._plan = weights["posts"], weights["plan"]
-        """Log-odds for the second side that each term of a post, or of a line of a plan, adds; (terms + 1, K)."""
+        self._posts = weights["posts"]
+        """Log-odds of either side against nothing that each term of a post adds, (terms + 1, K, 2)."""
+        self._plan = weights["plan"]
+        """Log-odds for the second side that each term of a line of a plan adds, (terms + 1, K)."""
         self._flaw: Floats = weights["flaw"].astype(np.float64)
         """How f grows with the vector."""
         self._spoilt: Floats = weights["spoilt"].astype(np.float64)
@@ -120,22 +121,51 @@ class Contrast:
     def person(self, posts: Sequence[str], plan: Sequence[str]) -> Floats:
         """Log-odds that the user stands on the second side of each axis, (K)."""
         odds = np.zeros(len(self.axes))
-        for texts, weights in ((posts, self._posts), (plan, self._plan)):
-            for text in texts:
-                row = self.grams.row(text)
-                if len(row.columns):
-                    odds = odds + row.values @ weights[row.columns].astype(np.float64) + weights[-1]
-        if self._stances is not None and posts:
-            odds = odds + self._stance_gain * stance_odds(self._stances, posts, len(self.axes))
+        for line in plan:
+            row = self.grams.row(line)
+            if len(row.columns):
+                odds = odds + row.values @ self._plan[row.columns].astype(np.float64) + self._plan[-1]
+        told = [post for post in posts if words(post)]
+        if told:
+            terms = np.stack([self._post_terms(post) for post in told])
+            tuned = stance_logits(self._stances, told, len(self.axes)) if self._stances is not None else None
+            odds = odds + post_odds(terms, tuned, self._gains).sum(0)
         return odds
 
+    def _post_terms(self, post: str) -> Floats:
+        row = self.grams.row(post)
+        known = self._posts[row.columns].astype(np.float64)
+        return np.asarray(np.einsum("t,tks->ks", row.values, known) + self._posts[-1])
 
-def stance_odds(stances: Encoder, posts: Sequence[str], axes: int) -> Floats:
-    """Log-odds for the second side of each axis by a tuned encoder, the sum over the pieces of all posts, (K)."""
-    shares = stances.encode([piece for post in posts for piece in pieces(post, WINDOW)]).astype(np.float64)
-    first, second = shares[:, :axes], shares[:, axes : 2 * axes]
-    silent = _SILENCE * np.clip(1 - first - second, 1e-6, 1)
-    return np.asarray(np.log((second + silent + 1e-4) / (first + silent + 1e-4)).sum(0))
+
+class PostGains(NamedTuple):
+    """How far the readings of a post are trusted: its terms, the tuned encoder, and what both say together."""
+
+    terms: float
+    tuned: float
+    whole: float
+
+
+def post_odds(terms_NK2: Floats, tuned_NK2: Floats | None, gains: PostGains) -> Floats:
+    """Log-odds for the second side of each axis that each post adds, (N, K).
+
+    Example:
+        >>> silent, telling = [-4.0, -4.0], [-4.0, 3.0]
+        >>> post_odds(np.array([[silent, telling]]), None, PostGains(1.0, 0.0, 1.0)).round(1).tolist()
+        [[0.0, 3.9]]
+    """
+    logits = gains.terms * terms_NK2 + (0.0 if tuned_NK2 is None else gains.tuned * tuned_NK2)
+    total = np.logaddexp(0.0, np.logaddexp(logits[..., 0], logits[..., 1]))[..., None]
+    shares = np.exp(logits - total)
+    return np.asarray(gains.whole * np.log((shares[..., 1] + DOUBT) / (shares[..., 0] + DOUBT)))
+
+
+def stance_logits(stances: Encoder, posts: Sequence[str], axes: int) -> Floats:
+    """Log-odds of the first and the second side against nothing by a tuned encoder, for each post, (N, K, 2)."""
+    shares = stances.encode(list(posts)).astype(np.float64)
+    sides = np.stack([shares[:, :axes], shares[:, axes : 2 * axes]], axis=2)
+    nothing = np.clip(1 - sides.sum(2, keepdims=True), 1e-4, 1)
+    return np.asarray(np.log(np.clip(sides, 1e-4, 1)) - np.log(nothing))
 
 
 def taste(shares_2K: Floats, odds_K: Floats) -> float:
@@ -297,7 +327,7 @@ class ContrastRanker:
             for shot in shots:
                 better, worse = self._traits(shot.question, (shot.chosen, shot.rejected), ())
                 odds = odds + judged(self.contrast.shares(better, worse))
-            self._persons[key] = np.clip(odds, -_LIMIT, _LIMIT)
+            self._persons[key] = np.clip(odds, -LIMIT, LIMIT)
         return self._persons[key]
 
     def _traits(self, question: str, answers: tuple[str, ...], posts: tuple[str, ...]) -> list[Traits]:

@@ -29,12 +29,20 @@ class LowRank(nn.Module):
         return outputs + nn.functional.linear(nn.functional.linear(inputs, self.down), self.up)
 
 
-def adapt(model: nn.Module, rank: int) -> None:
-    """Freeze a model and give each of its linear layers a part to train; the pooler, which nobody reads, has none."""
+def adapt(model: nn.Module, rank: int, layers: int = 0) -> None:
+    """Freeze a model and give the linear layers of its upper blocks a part to train; the pooler has none.
+
+    Args:
+        model: The model.
+        rank: Of what each layer learns.
+        layers: How many of the upper blocks learn; 0 is all of them.
+    """
+    blocks = int(getattr(getattr(model, "config", None), "num_hidden_layers", 0))
+    frozen = {f"layer.{number}." for number in range(max(blocks - layers, 0))} if layers else set()
     for parameter in model.parameters():
         parameter.requires_grad_(False)
     for path, module in list(model.named_modules()):
-        if isinstance(module, nn.Linear) and "pooler" not in path:
+        if isinstance(module, nn.Linear) and "pooler" not in path and not any(name in f"{path}." for name in frozen):
             parent, _, name = path.rpartition(".")
             setattr(model.get_submodule(parent), name, LowRank(module, rank))
 
