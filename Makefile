@@ -129,7 +129,7 @@ downstream: personal ## the study of docs/studies/downstream.md; continues where
 	$(BIN)/python studies/downstream.py
 
 suite: $(VENV)/.core ## compile the embedded suite from its sources
-	$(BIN)/python suite/check.py suite/personas/*.toml suite/domains/*.toml
+	$(BIN)/python suite/check.py --all
 	$(BIN)/python suite/compile.py
 
 .PHONY: real-people

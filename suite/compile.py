@@ -1,7 +1,8 @@
 """Compile the suite's sources into the Parquet files that ship in the wheel: `make suite`.
 
 Deterministic: the same sources give the same bytes. Pairs come out balanced by construction: whatever one half of a
-couple is given to choose, the other half is given too, with the opposite label.
+couple is given to choose, the other half is given too, with the opposite label. This is version 2 of both suites; the
+first is kept as it was compiled (`embedded/mirror-1.parquet`, `generic-1.parquet`), and nothing here makes it anew.
 """
 
 import argparse
@@ -12,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pick import Cell, Choice, pick
+
 from prbench.data.compact import write_compact
 from prbench.data.passages import read_sources, write_passages
 from prbench.types import Aspect, Pair, Post
@@ -20,8 +23,10 @@ HERE = Path(__file__).parent
 TARGET = HERE.parent / "src" / "prbench" / "data" / "embedded"
 UNSEEN = ("humour", "candour", "tools")
 """Axes that never occur in train: what a model does on them it has not learnt there."""
-VERSION = 1
-"""The people that are compiled: those of this version of the suite."""
+MOST = {"train": 2, "validation": 2, "test": 1, "seen-users": 1}
+"""Pairs that a couple and a question give at most, in each split."""
+LENGTHS = ((8, "short"), (18, "medium"), (10**9, "long"))
+"""What a history of fewer posts than this is called, where the design does not say."""
 
 Toml = dict[str, Any]
 
@@ -39,10 +44,10 @@ def read() -> Sources:
     axes, design = (tomllib.loads((HERE / f"{name}.toml").read_text(encoding="utf-8")) for name in ("axes", "design"))
     personas = {}
     for path in sorted((HERE / "personas").glob("*.toml")):
-        drawn = design["personas"][path.stem]
-        if drawn.get("version", 1) == VERSION:
-            data = tomllib.loads(path.read_text(encoding="utf-8"))
-            personas[data["id"]] = {**data, **{key: value for key, value in drawn.items() if key != "posts"}}
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        # The design's `posts` is how many there should be.
+        drawn = {key: value for key, value in design["personas"][path.stem].items() if key != "posts"}
+        personas[data["id"]] = {"history": history(len(data["posts"])), "profile": profile(data), **data, **drawn}
     questions = {}
     for domain, rows in design["questions"].items():
         path = HERE / "domains" / f"{domain}.toml"
@@ -52,15 +57,9 @@ def read() -> Sources:
     return Sources(axes, personas, questions)
 
 
-class Choice(NamedTuple):
-    """Two answers that one couple meets: what decides, and which answer the first half wants."""
-
-    axes: tuple[str, ...]
-    wanted: tuple[str, ...]
-    """Poles that the first half wants on these axes."""
-    chosen: str
-    rejected: str
-    """Keys of the answers, from the first half's point of view."""
+def history(posts: int) -> str:
+    """What a history of so many posts is called."""
+    return next(name for limit, name in LENGTHS if posts < limit)
 
 
 def choices(question: Toml, stances: Toml, axes: Toml) -> Iterator[Choice]:
@@ -89,18 +88,36 @@ def opposite(axes: Toml, axis: str, pole: str) -> str:
 def mirror(sources: Sources) -> Iterator[Pair]:
     """The mirrored pairs, couple by couple."""
     couples = sorted(
-        {name[:-1] for name in sources.personas if {name[:-1] + half for half in "ab"} <= set(sources.personas)}
+        {name[:-1] for name in sources.personas if {name[:-1] + half for half in "ab"} <= set(sources.personas)},
+        key=lambda couple: int(couple[1:]),
     )
+    kept = picked(sources, couples)
     for couple, question in itertools.product(couples, sources.questions.values()):
         halves = [sources.personas[couple + half] for half in "ab"]
         split = split_of(halves[0]["split"], question["split"])
-        if split is None:
-            continue
-        for choice in choices(question, halves[0]["stances"], sources.axes):
-            yield half_pair(sources, halves[0], question, choice, couple, split)
-            turned = tuple(opposite(sources.axes, a, p) for a, p in zip(choice.axes, choice.wanted, strict=True))
-            swapped = Choice(choice.axes, turned, choice.rejected, choice.chosen)
-            yield half_pair(sources, halves[1], question, swapped, couple, split)
+        for choice in choices(question, halves[0]["stances"], sources.axes) if split else ():
+            if (split, couple, question["id"], choice) in kept:
+                yield half_pair(sources, halves[0], question, choice, couple, split)
+                turned = tuple(opposite(sources.axes, a, p) for a, p in zip(choice.axes, choice.wanted, strict=True))
+                swapped = Choice(choice.axes, turned, choice.rejected, choice.chosen)
+                yield half_pair(sources, halves[1], question, swapped, couple, split)
+
+
+def picked(sources: Sources, couples: list[str]) -> set[tuple[str, str, str, Choice]]:
+    """The choices that are kept, with split, couple and question."""
+    cells: dict[str, list[Cell]] = {split: [] for split in MOST}
+    for couple, question in itertools.product(couples, sources.questions.values()):
+        first = sources.personas[couple + "a"]
+        split = split_of(first["split"], question["split"])
+        offers = tuple(choices(question, first["stances"], sources.axes))
+        if split and offers:
+            cells[split].append(Cell(couple, question["id"], question["domain"], offers))
+    return {
+        (split, couple, question, choice)
+        for split, found in cells.items()
+        for (couple, question), chosen in pick(found, MOST[split]).items()
+        for choice in chosen
+    }
 
 
 def split_of(persona: str, question: str) -> str | None:
@@ -120,7 +137,7 @@ def half_pair(sources: Sources, persona: Toml, question: Toml, choice: Choice, c
         id=f"{persona['id']}:{question['id']}:{'/'.join(answers)}",
         user=persona["id"],
         question=question["question"],
-        profile=profile(persona),
+        profile=persona["profile"],
         narrative=question["narratives"][own if len(held) == 2 else choice.chosen],
         rubric_aspects=tuple(aspect(persona, question, axis) for axis in held),
         category=question["domain"],
@@ -135,6 +152,7 @@ def half_pair(sources: Sources, persona: Toml, question: Toml, choice: Choice, c
             "unseen": "yes" if set(choice.axes) & set(UNSEEN) else "no",
             "mirror": mirrored,
             "couple": couple,
+            "history": persona["history"],
         },
     )
 

@@ -73,7 +73,7 @@ def test_a_sound_suite_passes_every_check(sound):
     assert {finding.check: str(finding.verdict) for finding in found.findings} == {
         finding.check: "pass" for finding in found.findings
     }
-    assert len(found.findings) == 16
+    assert len(found.findings) == 17
     assert not found.failed
     assert figure(found, "probe", "mean").low > 0.9
     assert figure(found, "user-blind accuracy", "overlap: accuracy").value == 0.5
@@ -286,11 +286,40 @@ def test_evidence_that_is_quotations_is_not_looked_up(sound):
 
 
 def test_short_profiles_and_posts(sound):
-    planted = changed(sound, lambda pair: pair.user == "u5b", lambda pair: with_(pair, profile=pair.profile[:7]))
+    planted = changed(sound, lambda pair: pair.user == "u5b", lambda pair: with_(pair, profile=pair.profile[:4]))
     found = audit(with_post(planted, "u2a", "Kaba."), checks=["profiles"])
     assert verdict(found, "profiles") == "warn"
     assert figure(found, "profiles", "profiles").examples[0].ids == ("u5b",)
     assert figure(found, "profiles", "posts").examples[0].ids == ("u2a-11",)
+
+
+def longer_posts(pair, words):
+    """The same profile, each post with so many words more."""
+    posts = [post.model_copy(update={"text": f"{post.text} {'lume ' * words}".strip()}) for post in pair.profile]
+    return with_(pair, profile=tuple(posts))
+
+
+def test_a_pole_whose_people_write_more(sound):
+    at = {pair.user: pair.tags["pole"] for pair in sound if pair.tags["axis"] == "tempo"}
+    planted = [longer_posts(pair, 30 if at.get(pair.user) == "swift" else 0) for pair in sound]
+    found = audit(planted, checks=["histories"])
+    assert verdict(found, "histories") == "warn"
+    assert figure(found, "histories", "tempo: words").verdict is Verdict.WARN
+    exempt = Settings(exempt={"tempo": ("words",)})
+    assert figure(audit(planted, settings=exempt, checks=["histories"]), "histories", "tempo").verdict is Verdict.PASS
+
+
+def test_halves_with_unlike_numbers_of_posts(sound):
+    planted = changed(sound, lambda pair: pair.user == "u5b", lambda pair: with_(pair, profile=pair.profile[:-1]))
+    found = audit(planted, checks=["histories"])
+    assert figure(found, "histories", "couples").examples[0].ids == ("u5a", "u5b")
+
+
+def test_posts_that_show_something_and_are_longer(sound):
+    filler = [Post(id=f"silent-{number}", text="Moni rela tiso.", category="x") for number in range(4)]
+    planted = [with_(pair, profile=(*pair.profile, *filler)) for pair in sound]
+    assert figure(audit(planted, checks=["histories"]), "histories", "words of posts").verdict is Verdict.WARN
+    assert figure(audit(sound, checks=["histories"]), "histories", "words of posts").verdict is Verdict.PASS
 
 
 def test_a_user_who_wants_both_poles(sound):

@@ -139,7 +139,13 @@ def test_an_embedded_suite_exists_when_its_file_does(tmp_path, monkeypatch):
     suite = load_pairs("starter")
     assert suite.record.splits == {"test": 1, "train": 1}
     assert (suite.record.name, suite.record.source, suite.record.revision) == ("starter", "embedded", __version__)
-    assert load_pairs("mirror")[0].id == "3"
+    assert load_pairs("mirror")[0].id == load_pairs("mirror@2")[0].id == "3"
+    assert load_pairs("mirror").record.name == "mirror@2"
+    assert "neither a suite nor a file" in fails("mirror@1").message
+    write_compact([pair("4")], tmp_path / "mirror-1.parquet")
+    assert [suite.name for suite in suites()][:3] == ["mirror", "mirror@1", "starter"]
+    first = load_pairs("mirror@1")
+    assert (first[0].id, first.record.name, first.record.revision) == ("4", "mirror@1", "1")
 
 
 def test_a_suites_name_comes_before_a_file_of_that_name(tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 SUITE = Path(__file__).parents[2] / "suite"
+sys.path.append(str(SUITE))  # the scripts import each other
 
 
 def module(name):
@@ -50,8 +51,8 @@ def test_lives_are_led_in_different_places_and_trades():
         assert repeated <= {"speech-language pathologist"}, "only the first version repeats one"
 
 
-def test_only_the_first_version_is_compiled():
-    assert {name[:3] for name in compiler.read().personas} == {f"c{n:02d}" for n in range(1, 26)}
+def test_everybody_is_compiled():
+    assert {name[:-1] for name in compiler.read().personas} == {f"c{n:02d}" for n in range(1, 126)}
 
 
 def test_a_brief_says_what_is_held_and_what_is_not():

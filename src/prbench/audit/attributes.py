@@ -18,7 +18,7 @@ from prbench.files import read_json, read_text, read_toml
 _MOST_GROUPS = 5
 """A number with more values than this is cut into thirds."""
 _USER_COLUMNS = ("user", "user_id", "id", "name")
-_NO_ATTRIBUTES = frozenset({*_USER_COLUMNS, "split", "couple"})
+_NO_ATTRIBUTES = frozenset({*_USER_COLUMNS, "split", "couple", "version", "life", "history", "posts"})
 """Fields that say where somebody stands in the suite, not who they are."""
 _KINDS = "people are described in TOML, JSON or CSV"
 

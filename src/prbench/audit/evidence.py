@@ -22,15 +22,15 @@ class Evidence:
     def examine(self, corpus: Corpus) -> Finding:
         """Follow the ids that rubric aspects give as evidence, where the suite's evidence is ids and not quotations."""
         least = self.settings.evidence_posts
-        claims = list(_claims(corpus))
+        claims = list(claims_of(corpus))
         return Finding.of(
             self.name,
             asks="do the posts given as evidence exist in the user's profile, and are there enough for each stance?",
             threshold=f"every id exists, at least {least} posts for each aspect; only where evidence lists post ids",
-            figures=self._figures(corpus, claims) if _lists_ids(corpus, claims) else (),
+            figures=self._figures(corpus, claims) if lists_ids(corpus, claims) else (),
         )
 
-    def _figures(self, corpus: Corpus, claims: Sequence["_Claim"]) -> list[Figure]:
+    def _figures(self, corpus: Corpus, claims: Sequence["Claim"]) -> list[Figure]:
         lost, thin = [], []
         for claim in claims:
             missing = [post for post in claim.posts if post not in corpus.profiles[claim.user]]
@@ -46,7 +46,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class _Claim:
+class Claim:
     """What a rubric says of one user: this aspect shows in these posts."""
 
     pair: str
@@ -55,7 +55,7 @@ class _Claim:
     posts: tuple[str, ...]
 
 
-def _claims(corpus: Corpus) -> Iterator[_Claim]:
+def claims_of(corpus: Corpus) -> Iterator[Claim]:
     """Each distinct aspect of each user, once."""
     seen = set()
     for pair in corpus.pairs:
@@ -64,10 +64,10 @@ def _claims(corpus: Corpus) -> Iterator[_Claim]:
             if key not in seen:
                 seen.add(key)
                 posts = tuple(filter(None, _SEPARATOR.split(aspect.evidence)))
-                yield _Claim(pair.id, pair.user, aspect.aspect, posts)
+                yield Claim(pair.id, pair.user, aspect.aspect, posts)
 
 
-def _lists_ids(corpus: Corpus, claims: Sequence[_Claim]) -> bool:
+def lists_ids(corpus: Corpus, claims: Sequence[Claim]) -> bool:
     """Whether evidence means ids here: most of it is nothing but ids of posts, anybody's."""
     known = {name for posts in corpus.profiles.values() for name in posts}
     given = [claim for claim in claims if claim.posts]

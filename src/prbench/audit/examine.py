@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from prbench.audit.corpus import Corpus
 from prbench.audit.duplicates import NearDuplicates, SharedSentences
 from prbench.audit.evidence import Evidence, Profiles
+from prbench.audit.histories import Histories
 from prbench.audit.leaks import ProfileLeaks, StandardLeaks
 from prbench.audit.mirror import MirrorBalance, UserBlindAccuracy
 from prbench.audit.names import Names
@@ -89,6 +90,7 @@ _PLAIN = (
     Names,
     Evidence,
     Profiles,
+    Histories,
     DisjointSplits,
     StanceBalance,
 )
@@ -118,7 +120,7 @@ def audit(
     Example:
         >>> found = audit([Pair(id="1", user="ann", question="Tea?", chosen="Green tea.", rejected="Black tea.")])
         >>> found.failed, len(found.findings)
-        (False, 16)
+        (False, 17)
     """
     suite = pairs if isinstance(pairs, Suite) else Suite.of(pairs)
     settings = settings or default_settings()

@@ -48,8 +48,10 @@ class Settings(Frozen):
     """Names that are everyday words whatever the texts say."""
     evidence_posts: int = 2
     """Posts that must show each stance."""
-    profile_posts: int = 12
-    post_words: tuple[int, int] = (40, 120)
+    profile_posts: int = 5
+    """Fewer posts are hardly a history."""
+    post_words: tuple[int, int] = (15, 140)
+    """Words of a post, from and to."""
     correlation: float = 0.6
     """|phi| between two axes over users who hold both."""
     level: float = 0.05

@@ -161,7 +161,7 @@ def _series(runs: Sequence[Loaded], as_given: bool) -> list[list[Loaded]]:
     series: dict[tuple[str, str, str], list[Loaded]] = {}
     for run in sorted(runs, key=lambda run: run.result.finished):
         dataset = run.facts.dataset
-        series.setdefault((run.facts.card.address, dataset.name, str(run.config.split)), []).append(run)
+        series.setdefault((run.facts.card.address, dataset.full_name, str(run.config.split)), []).append(run)
     return list(series.values())
 
 

@@ -1,7 +1,7 @@
-"""The layout in which suites ship with the package: each distinct text once, so that ten thousand pairs load at once.
+"""The layout in which suites ship with the package: each distinct text once, so that many thousand pairs load at once.
 
-Every column is a dictionary-encoded string; profile, aspects and tags are JSON. Fifty profiles behind ten thousand
-pairs are parsed fifty times, and their pairs share them. For data to hand on, `write_pairs` has the paper's own layout.
+Every column is a dictionary-encoded string; profile, aspects and tags are JSON. The 250 profiles behind thirty thousand
+pairs are parsed 250 times, and their pairs share them. For data to hand on, `write_pairs` has the paper's own layout.
 """
 
 import json
@@ -38,7 +38,7 @@ def write_compact(pairs: Iterable[Pair], path: Path) -> None:
             arrow.table(columns),
             partial,
             compression="zstd",
-            compression_level=19,
+            compression_level=15,
             row_group_size=max(len(rows), 1),
             dictionary_pagesize_limit=2**28,
             store_schema=True,

@@ -45,9 +45,9 @@ def load_pairs(
     """Load the pairs of a suite.
 
     Args:
-        source: A registered name (`prb`, `prb/Art`, `prism`; see `suites()`), a local copy of one as `NAME=DIR` or
-            `NAME=FILE`, a JSONL, Parquet or CSV file (JSONL and CSV may be gzipped), or a folder of such files, where
-            each file's name is its split.
+        source: A registered name (`mirror`, `mirror@1`, `prb`, `prb/Art`; see `suites()`), a local copy of one as
+            `NAME=DIR` or `NAME=FILE`, a JSONL, Parquet or CSV file (JSONL and CSV may be gzipped), or a folder of such
+            files, where each file's name is its split.
         split: Keep only this split; None keeps all.
         columns: Field → column, where your columns have other names: `{"question": "prompt_text"}`.
         revision: Branch, tag or commit of a hub dataset.
@@ -70,10 +70,11 @@ def load_pairs(
         ('Tea?', {'question': 'prompt'}, {'test': 1})
         >>> folder.cleanup()
     """
-    if isinstance(source, str) and embedded().get(source, Path()).suffix == ".parquet":
-        _refuse_revision(revision, source)
-        pairs = _select(read_compact(embedded()[source]), split, source)
-        return Suite.of(pairs, name=source, source="embedded", revision=__version__)
+    shipped = embedded().get(source) if isinstance(source, str) else None
+    if shipped is not None and shipped.file.suffix == ".parquet":
+        _refuse_revision(revision, str(source))
+        pairs = _select(read_compact(shipped.file), split, str(source))
+        return Suite.of(pairs, name=shipped.name, source="embedded", revision=shipped.version or __version__)
     found = _resolve(source, split, revision, max_line_bytes)
     if found.kind == "questions":
         raise DataError(
@@ -134,8 +135,10 @@ def _resolve(source: str | Path, split: str | None, revision: str | None, max_li
             return _from_copy(published()[name], Path(folder).expanduser(), revision, max_line_bytes)
         if source in embedded():
             _refuse_revision(revision, source)
-            file = TableFile(embedded()[source], "test")
-            return _from_files(source, "embedded", [file], max_line_bytes)._replace(revision=lambda: __version__)
+            shipped = embedded()[source]
+            file = TableFile(shipped.file, "test")
+            revision = shipped.version or __version__
+            return _from_files(shipped.name, "embedded", [file], max_line_bytes)._replace(revision=lambda: revision)
     path = Path(source).expanduser()
     _refuse_revision(revision, text)
     if exists(path, raises=DataError) and path.is_dir():

@@ -1,7 +1,9 @@
 """The suites that have a name: embedded in the package, or published on the hub.
 
 An embedded suite is a file `embedded/NAME.parquet` or `.jsonl` beside this module; one whose file is absent does not
-exist. A published suite is loaded from the hub, or from a local copy written `NAME=DIR` or `NAME=FILE`.
+exist. Where a suite has versions, `NAME` is the newest, and `NAME@VERSION` any of them; an older one is a file
+`embedded/NAME-VERSION.parquet`. A published suite is loaded from the hub, or from a local copy written `NAME=DIR` or
+`NAME=FILE`.
 """
 
 from collections.abc import Mapping
@@ -20,6 +22,8 @@ _EMBEDDED = {
     "generic": "sound against subtly flawed answers: general quality, nothing personal",
     "starter": "a handful of hand-written mirrored pairs to try things on",
 }
+_NEWEST = {"mirror": 2, "generic": 2}
+"""The newest version of each suite that has versions."""
 
 
 class SuiteInfo(NamedTuple):
@@ -165,11 +169,32 @@ def published() -> Mapping[str, Published]:
     return found
 
 
-def embedded() -> Mapping[str, Path]:
-    """The file of every suite that ships with this installation."""
-    files = {name: [_EMBEDDED_FOLDER / f"{name}{suffix}" for suffix in (".parquet", ".jsonl")] for name in _EMBEDDED}
-    present = {name: next((file for file in candidates if file.is_file()), None) for name, candidates in files.items()}
-    return {name: file for name, file in present.items() if file is not None}
+class Embedded(NamedTuple):
+    """A suite that ships with this installation."""
+
+    name: str
+    """With its version, where it has versions."""
+    version: str
+    """Empty for a suite without versions."""
+    file: Path
+
+
+def embedded() -> Mapping[str, Embedded]:
+    """Every suite that ships with this installation, by each name that it can be asked for by."""
+    found: dict[str, Embedded] = {}
+    for name in _EMBEDDED:
+        newest = _NEWEST.get(name, 0)
+        if file := _present(name):
+            found[name] = Embedded(f"{name}@{newest}" if newest else name, str(newest or ""), file)
+        for version in range(1, newest + 1):
+            if file := _present(name if version == newest else f"{name}-{version}"):
+                found[f"{name}@{version}"] = Embedded(f"{name}@{version}", str(version), file)
+    return found
+
+
+def _present(stem: str) -> Path | None:
+    files = (_EMBEDDED_FOLDER / f"{stem}{suffix}" for suffix in (".parquet", ".jsonl"))
+    return next((file for file in files if file.is_file()), None)
 
 
 def suites() -> list[SuiteInfo]:
@@ -179,7 +204,11 @@ def suites() -> list[SuiteInfo]:
         >>> [suite.name for suite in suites() if suite.name.startswith("prb")]
         ['prb', 'prb/Art', 'prb/Lifestyle', 'prb/Society']
     """
-    shipped = [SuiteInfo(name, _EMBEDDED[name], "ships with the package", "pairs") for name in embedded()]
+    shipped = [
+        SuiteInfo(name, _summary(name, suite), "ships with the package", "pairs")
+        for name, suite in embedded().items()
+        if name != f"{name.partition('@')[0]}@{_NEWEST.get(name.partition('@')[0])}"  # listed by its plain name
+    ]
     hub = [SuiteInfo(suite.name, suite.summary, _where(suite), suite.kind) for suite in published().values()]
     return shipped + hub
 
@@ -187,3 +216,10 @@ def suites() -> list[SuiteInfo]:
 def _where(suite: Published) -> str:
     copy = f"a local copy: {suite.name}=DIR"
     return f"hub {suite.repo}, or {copy}" if suite.on_hub else f"{copy}, from {suite.repo}"
+
+
+def _summary(name: str, suite: Embedded) -> str:
+    plain = name.partition("@")[0]
+    if not suite.version:
+        return _EMBEDDED[plain]
+    return f"{_EMBEDDED[plain]} (version {suite.version})" if name == plain else f"version {suite.version} of {plain}"

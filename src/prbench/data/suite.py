@@ -30,6 +30,7 @@ class DatasetRecord(Frozen):
     """Where a suite came from and exactly what it holds: `dataset.json` of a run."""
 
     name: str
+    """With the version, where a suite has versions: `mirror@2`."""
     source: str
     revision: str = ""
     """Commit of a hub dataset, version of an embedded suite; empty for files, which the fingerprint pins."""
@@ -43,6 +44,17 @@ class DatasetRecord(Frozen):
     """Fields that were read from a column of another name."""
     notes: tuple[str, ...] = ()
     """What was left out or ignored on the way, and how a part was taken."""
+
+    @property
+    def full_name(self) -> str:
+        """The name with its version, also where a run was kept before the shipped suites had a second one."""
+        old = self.source == "embedded" and self.name in ("mirror", "generic")
+        return f"{self.name}@1" if old else self.name
+
+    @property
+    def version(self) -> str:
+        """The version, empty where the suite has none."""
+        return self.full_name.partition("@")[2] if self.source == "embedded" else ""
 
 
 class Suite(Sequence[Pair]):

@@ -10,6 +10,7 @@ from prbench.results.measure import Measure, clusters_of, rank_credits
 from prbench.results.reader import (
     QUALITY,
     Loaded,
+    check_versions,
     load_run,
     read_baselines,
     read_facts,
@@ -68,6 +69,7 @@ __all__ = [
     "Verification",
     "Versus",
     "WorstGroup",
+    "check_versions",
     "clusters_of",
     "compute_result",
     "credits_by_context",

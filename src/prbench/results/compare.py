@@ -9,7 +9,7 @@ import numpy as np
 from prbench import stats
 from prbench.errors import RunError, did_you_mean
 from prbench.results.measure import clusters_of, rank_credits
-from prbench.results.reader import Loaded
+from prbench.results.reader import Loaded, check_versions
 from prbench.stats import Comparison, Estimate, Standing
 
 
@@ -40,6 +40,7 @@ def versus(one: Loaded, two: Loaded, context: str | None = None, *, context_two:
         context: Of both runs, or of the first where `context_two` is given.
         context_two: Of the second run, to compare across contexts.
     """
+    check_versions(run.facts.dataset for run in (one, two))
     context = context or _shared_context(one, two)
     second = context_two or context
     _check_context(one, context)
@@ -70,6 +71,7 @@ def versus(one: Loaded, two: Loaded, context: str | None = None, *, context_two:
 
 def standings(runs: Sequence[Loaded], context: str) -> tuple[Standing, ...]:
     """Rank runs in groups that the data can tell apart; every two are compared on the pairs that both judged."""
+    check_versions(run.facts.dataset for run in runs)
     for run in runs:
         _check_context(run, context)
     judged = {run.name: run.credits[context] for run in runs}

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from prbench.config import RunConfig
+from prbench.data import DatasetRecord
 from prbench.errors import RunError
 from prbench.files import check_model, checked
 from prbench.plan import HeldPlans, Plan
@@ -44,10 +45,29 @@ def load_run(path: Path | str) -> Loaded:
 
 
 def read_settings(folder: RunFolder) -> RunConfig:
-    """The configuration of a run."""
+    """The configuration of a run; one that was kept before the shipped suites had versions was on the first."""
     data = {key: value for key, value in folder.read_config().items() if key != "digest"}
+    if data.get("suite") in ("mirror", "generic"):
+        data["suite"] += "@1"
     hint = "give this run a new folder with -o"
     return check_model(data, RunConfig, folder.path / "config.toml", raises=RunError, hint=hint)
+
+
+def check_versions(suites: Iterable[DatasetRecord]) -> None:
+    """Refuse to set runs of different versions of one suite against each other.
+
+    Raises:
+        RunError: That names both versions.
+    """
+    versions: dict[str, DatasetRecord] = {}
+    for suite in suites:
+        plain = suite.full_name.partition("@")[0]
+        first = versions.setdefault(plain, suite) if suite.version else suite
+        if first.version != suite.version:
+            raise RunError(
+                f"the runs are on different versions of a suite, {first.full_name} and {suite.full_name}",
+                hint=f"compare runs on one version: `prbench run --suite {suite.full_name} …`",
+            )
 
 
 def read_facts(folder: RunFolder) -> RunFacts:

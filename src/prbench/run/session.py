@@ -34,9 +34,9 @@ class Session:
     def __init__(
         self, config: RunConfig, *, model: Model | None = None, suite: Suite | None = None, address: str | None = None
     ) -> None:
-        self.config = config
         self.address = address if model is not None else config.model
         self.everything = suite if suite is not None else _load(config)
+        self.config = config = _pinned(config, self.everything)
         self.suite = _selected(self.everything, config)
         self.suite.check()
         self.model = model if model is not None else load_model(config.model, config.options)
@@ -154,6 +154,13 @@ class Session:
 
 def _load(config: RunConfig) -> Suite:
     return load_pairs(config.suite, columns=config.columns or None, revision=config.revision)
+
+
+def _pinned(config: RunConfig, suite: Suite) -> RunConfig:
+    """The configuration with the version of the suite, so that a run says which one it was."""
+    if suite.record.source != "embedded" or not suite.record.version:
+        return config
+    return config.model_copy(update={"suite": suite.record.full_name})
 
 
 def _selected(suite: Suite, config: RunConfig) -> Suite:

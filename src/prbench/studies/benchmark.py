@@ -58,7 +58,7 @@ def gather(paths: Sequence[Path]) -> list[Benchmark]:
     for path in dict.fromkeys(folder for given in paths for folder in _run_folders(given)):
         run = load_run(path)
         dataset = run.facts.dataset
-        key = (dataset.name, run.config.split or "all")
+        key = (dataset.full_name, run.config.split or "all")
         runs = found.setdefault(key, Benchmark(*key, {})).runs
         address = run.facts.card.address
         if address in runs:

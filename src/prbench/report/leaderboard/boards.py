@@ -128,7 +128,7 @@ def _boards(entries: Sequence[Entry]) -> tuple[Board, ...]:
     groups: dict[tuple[str, str, str], list[Entry]] = {}
     for entry in entries:
         dataset = entry.run.loaded.facts.dataset
-        groups.setdefault((dataset.name, entry.result.split or "all", dataset.fingerprint), []).append(entry)
+        groups.setdefault((dataset.full_name, entry.result.split or "all", dataset.fingerprint), []).append(entry)
     boards = [_board(*key, group) for key, group in groups.items()]
     return tuple(sorted(boards, key=lambda board: (board.suite, -board.counts.pairs, board.fingerprint)))
 

@@ -18,6 +18,7 @@ from prbench.results import (
     Result,
     RunFacts,
     RunFolder,
+    check_versions,
     credits_by_context,
     read_baselines,
     read_facts,
@@ -99,6 +100,7 @@ def read_runs(paths: Sequence[Path]) -> Evidence:
     if not paths:
         raise ConfigError("a report needs at least one run", hint="prbench report RUN… -o report.html")
     entries = _labelled([_read(path) for path in paths])
+    check_versions(entry.facts.dataset for entry in entries)
     return Evidence(entries, tuple(_all_rows(entries)), _baseline_credits(_widest(entries)))
 
 
