@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple, cast
 
-from prbench.models.protocols import Comparer, Model, Rater, Windowed
+from prbench.models import Comparer, Model, Windowed, is_rater
 from prbench.rank import Ranker
 from prbench.types import PairView, Post, Prompt, Status
 
@@ -38,14 +38,8 @@ def render_all(model: Model, view: PairView) -> tuple[Prompt, ...]:
     """The prompts a model will receive for a pair shown this way round: two for a Rater, one for a Comparer."""
     if is_rater(model):
         first, second = view.answers()
-        rater = cast(Rater, model)
-        return rater.render(first), rater.render(second)
+        return model.render(first), model.render(second)
     return (cast(Comparer, model).render(view),)
-
-
-def is_rater(model: Model) -> bool:
-    """Whether this model is asked about a pair's answers one by one; one that can compare them sees both."""
-    return hasattr(model, "rate") and not hasattr(model, "compare")
 
 
 class Budget:

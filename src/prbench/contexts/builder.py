@@ -6,7 +6,7 @@ from typing import NamedTuple
 from prbench.contexts.budget import Budget, Unfit
 from prbench.contexts.derange import mirror_twins, other_users
 from prbench.errors import ContextError
-from prbench.models.protocols import Model
+from prbench.models import Model
 from prbench.rank import BM25, Ranker
 from prbench.types import AnswerView, Aspect, Context, Pair, PairView, Post
 

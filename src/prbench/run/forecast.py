@@ -5,9 +5,9 @@ from typing import Any
 
 from prbench.calls import CallCache
 from prbench.config import Price
-from prbench.contexts import Unfit, is_rater
+from prbench.contexts import Unfit
 from prbench.errors import BudgetError
-from prbench.models import Windowed
+from prbench.models import Replay, Sized, Windowed, is_rater
 from prbench.run.session import Session
 from prbench.run.work import Slot, Work, render
 from prbench.types import AnswerView, Frozen, PairView, Prompt, Record
@@ -41,7 +41,7 @@ class Forecast(Frozen):
 
 def forecast(session: Session, done: dict[Slot, Record], cache: CallCache | None) -> Forecast:
     """Estimate what is still to be done."""
-    work = Work() if not hasattr(session.model, "render") else session.work(done)
+    work = Work() if isinstance(session.model, Replay) else session.work(done)
     cached = cache.find(list(work.calls)) if cache is not None and session.model.card.reusable else {}
     views = [view for key, view in work.calls.items() if key not in cached]
     tokens, counted = _tokens(session, views)
@@ -108,7 +108,7 @@ def _tokens(session: Session, views: Sequence[AnswerView | PairView]) -> tuple[i
     model: Any = session.model
     prompts = (render(model, view) for view in views)
     if isinstance(model, Windowed):
-        return sum(model.length(prompt) for prompt in prompts), hasattr(model, "parameter_count")
+        return sum(model.length(prompt) for prompt in prompts), isinstance(model, Sized)
     return round(sum(map(_letters, prompts)) / _BYTES_PER_TOKEN), False
 
 
@@ -122,8 +122,8 @@ def _cost(price: Price | None, tokens: int, calls: int) -> float | None:
 
 def _time(session: Session, tokens: int) -> float | None:
     """From the model's size and the machine's own measured speed; None for models that run elsewhere."""
-    model: Any = session.model
-    if not hasattr(model, "parameter_count"):
+    model = session.model
+    if not isinstance(model, Sized):
         return None
     return 2.0 * float(model.parameter_count()) * tokens / (0.5 * _matmul_flops())
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from prbench.config import RunConfig, digest
-from prbench.contexts import ContextBuilder, is_rater, user_stances
+from prbench.contexts import ContextBuilder, user_stances
 from prbench.data import Suite, load_pairs
 from prbench.errors import ConfigError, did_you_mean
-from prbench.models import BASELINES, Model, Rater, Replay, load_encoder, load_generator, load_model
+from prbench.models import BASELINES, Model, Rater, Replay, is_rater, load_encoder, load_generator, load_model
 from prbench.plan import Plan, Planner, StoredPlans
 from prbench.rank import BM25, Dense, Ranker
 from prbench.results import BaselineScore, PairRow, RunFacts

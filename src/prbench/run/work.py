@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
 from prbench.calls import call_key
-from prbench.contexts import ContextBuilder, Unfit, is_rater
+from prbench.contexts import ContextBuilder, Unfit
 from prbench.errors import ContextError
-from prbench.models import Model
+from prbench.models import Model, is_rater
 from prbench.types import AnswerView, Context, Order, Pair, PairView, Prompt, Record
 
 Slot = tuple[str, str, str, int]

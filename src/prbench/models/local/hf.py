@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from prbench.errors import AddressError
-from prbench.models.flops import Effort, causal_keys
+from prbench.models.effort import Effort
 from prbench.models.head import read_head
 from prbench.models.local.batching import Item, Scored, pad, score_all
 from prbench.models.local.checkpoint import Checkpoint
 from prbench.models.local.encoding import Encoder, Encoding
+from prbench.models.local.flops import causal_keys
 from prbench.models.local.hidden import HiddenStates
 from prbench.models.local.prefix import PrefixScorer, Request
 from prbench.models.local.rater import LocalRater

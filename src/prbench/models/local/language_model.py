@@ -9,11 +9,12 @@ from weakref import WeakValueDictionary
 
 from prbench.config import ModelOptions
 from prbench.errors import MissingExtraError, ModelError
-from prbench.models.flops import Effort, matmul_peak
+from prbench.models.effort import Effort
 from prbench.models.local import weights
 from prbench.models.local.adapter import is_adapter, open_adapter
 from prbench.models.local.checkpoint import Checkpoint, pick_device
 from prbench.models.local.encoding import Encoder
+from prbench.models.local.flops import matmul_peak
 from prbench.models.local.prefix import PrefixScorer
 from prbench.types import Message, Prompt
 

@@ -15,7 +15,7 @@ from typing import ClassVar, Literal, NamedTuple, get_args
 
 from prbench.config import ModelOptions
 from prbench.errors import AddressError, did_you_mean
-from prbench.models.flops import Accounted, Effort
+from prbench.models.effort import Effort
 from prbench.models.local.generate import LanguageModelGenerator
 from prbench.models.local.hidden import HiddenStates
 from prbench.models.local.language_model import LanguageModel, open_named
@@ -87,7 +87,7 @@ def _parse(rest: str) -> tuple[str, Mode]:
     raise AddressError(f"unknown mode {mode!r} in 'lm:{rest}'", hint=did_you_mean(mode, get_args(Mode)))
 
 
-class _LogitReader(Accounted):
+class _LogitReader:
     """What all modes share: a template, one way of asking for logits, one loop over prompts."""
 
     mode: ClassVar[Mode]
