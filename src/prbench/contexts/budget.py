@@ -1,7 +1,7 @@
 """Fitting a view into a model's window: whole posts go, the least relevant first; the answer is never cut.
 
-Lengths come from the model itself, of prompts as it will receive them. Measuring every prompt whole would cost more than
-scoring it, so each post, question and answer is measured once and the parts are added up. Sums are held against whole
+Lengths come from the model itself, of prompts as it will receive them. Measuring every try whole would take
+minutes, so each post, question and answer is measured once and the parts are added up. Sums are held against whole
 prompts now and then; only a prompt that is nearer to the window than sums have been off is measured whole.
 """
 
@@ -115,7 +115,7 @@ class Budget:
 class Lengths:
     """Tokens of prompts, added up from parts that are measured once each.
 
-    A prompt is its frame with so many posts of one dot, and what question, plan, posts and answers have more than a dot.
+    A prompt is its frame with so many posts of one dot, and what question, plan, posts and answers add to it.
 
     Args:
         model: Who renders.

@@ -15,7 +15,7 @@ from prbench.plan import Plan, Planner, StoredPlans
 from prbench.rank import BM25, Dense, Ranker
 from prbench.results import BaselineScore, PairRow, RunFacts
 from prbench.run.replay import check_contexts
-from prbench.run.work import Slot, Work, plan_work
+from prbench.run.work import Planning, Slot, Work, plan_work
 from prbench.types import AnswerView, Context, Record
 
 Json = dict[str, Any]
@@ -91,7 +91,7 @@ class Session:
             return stored
         return Planner(load_generator(self.config.planner or self.config.model, self.config.options), self.ranker)
 
-    def work(self, done: Mapping[Slot, Record] | None = None) -> Work:
+    def work(self, done: Mapping[Slot, Record] | None = None, planning: Planning | None = None) -> Work:
         """What is still to be asked; every prompt is built here, before the first call."""
         planner = self.planner
         plans = (
@@ -112,6 +112,7 @@ class Session:
             seed=self.config.seed,
             done=done,
             allow_unfit=self.config.allow_unfit,
+            planning=planning,
         )
 
     @property

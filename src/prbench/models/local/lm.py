@@ -136,9 +136,16 @@ class _LogitReader(Accounted):
         """Load the weights."""
         _ = self._model.scorer
 
+    computes_once: ClassVar[Literal["prefixes"]] = "prefixes"
+    """What several prompts share and is computed once."""
+
     def parameter_count(self) -> int:
         """Parameters of the model, from its config alone."""
         return self._model.parameter_count()
+
+    def foreseen_seconds(self, tokens: int, length: int) -> float:
+        """What computing so many tokens of prompts of this length would take here."""
+        return self._model.foreseen_seconds(tokens, length)
 
     @abstractmethod
     def _requests(self, prompt: Prompt) -> tuple[Request, ...]:
