@@ -93,6 +93,21 @@ class Session:
 
     def work(self, done: Mapping[Slot, Record] | None = None, planning: Planning | None = None) -> Work:
         """What is still to be asked; every prompt is built here, before the first call."""
+        return plan_work(
+            self.suite,
+            self.model,
+            self.contexts,
+            self.builder(),
+            both_orders=self.config.orders == "both",
+            repeats=self.config.repeats,
+            seed=self.config.seed,
+            done=done,
+            allow_unfit=self.config.allow_unfit,
+            planning=planning,
+        )
+
+    def builder(self) -> ContextBuilder:
+        """Builds what the model is shown, with the plans that are there by now."""
         planner = self.planner
         plans = (
             {}
@@ -101,19 +116,7 @@ class Session:
                 pair.id: plan.plan for pair in self.suite if (plan := self.plans.get(planner.key(pair))) and plan.plan
             }
         )
-        builder = ContextBuilder(self.everything, self.model, ranker=self.ranker, seed=self.config.seed, plans=plans)
-        return plan_work(
-            self.suite,
-            self.model,
-            self.contexts,
-            builder,
-            both_orders=self.config.orders == "both",
-            repeats=self.config.repeats,
-            seed=self.config.seed,
-            done=done,
-            allow_unfit=self.config.allow_unfit,
-            planning=planning,
-        )
+        return ContextBuilder(self.everything, self.model, ranker=self.ranker, seed=self.config.seed, plans=plans)
 
     @property
     def facts(self) -> RunFacts:

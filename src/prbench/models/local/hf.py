@@ -107,6 +107,10 @@ class SequenceClassifier(LocalRater):
 
         return self._checkpoint.load_weights(AutoModelForSequenceClassification, self._options)
 
+    def written_out(self, prompt: Prompt) -> str:
+        """The prompt as one text, with the special tokens of the chat template."""
+        return self._encoder.written_out(prompt)
+
     def _encode(self, prompt: Prompt) -> Item:
         return (self._encoder.encode(prompt),)
 

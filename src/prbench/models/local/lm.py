@@ -132,6 +132,10 @@ class _LogitReader(Accounted):
         """Tokens that this prompt takes, special tokens included."""
         return len(self._model.encoder.encode(_conversation(prompt)).ids)
 
+    def written_out(self, prompt: Prompt) -> str:
+        """The prompt as one text, with the special tokens of the chat template."""
+        return self._model.encoder.written_out(_conversation(prompt))
+
     def prepare(self) -> None:
         """Load the weights."""
         _ = self._model.scorer
