@@ -141,6 +141,7 @@ def _sampled(model: Any, views: Sequence[AnswerView | PairView]) -> _Sample:
     else:
         tokens, counted = round(sum(map(_letters, prompts)) / _BYTES_PER_TOKEN), False
     seconds = time.perf_counter() - started
+    fresh: list[float]
     match getattr(model, "computes_once", None):
         case "prefixes":
             fresh = [_letters_after_neighbour(block) for block in rendered]
