@@ -14,6 +14,8 @@ _PEAK_SECONDS = 0.2
 _PEAK_TRIES = 3
 _PEAK_SIZE = {"cpu": 1024}
 _PEAK_SIZE_ELSEWHERE = 4096
+_USUAL_SHARE = 0.5
+"""Of the peak, as runs of small models on processors reach it (`peak_share` in their results: .4 to .8)."""
 _EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")
 
 
@@ -44,6 +46,18 @@ class Arithmetic(NamedTuple):
     def flops(self, tokens: int, keys: int, rows: int) -> int:
         """Operations for so many tokens, which see so many keys all together, and rows of logits."""
         return self.per_token * tokens + self.per_key * keys + self.per_row * rows
+
+
+def foreseen_seconds(model: Any, arithmetic: Arithmetic, tokens: int, length: int) -> float:
+    """What so many tokens of prompts of this length would take, by the speed of a matrix product here and now.
+
+    Args:
+        model: Says with `dtype` and `device` how it would be run.
+        arithmetic: Operations of the model.
+        tokens: To be computed.
+        length: Of a whole prompt; a token sees half of it, on the mean.
+    """
+    return arithmetic.flops(tokens, tokens * length // 2, rows=0) / (_USUAL_SHARE * matmul_peak(model))
 
 
 def causal_keys(start: int, end: int) -> int:

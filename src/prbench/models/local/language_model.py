@@ -95,6 +95,12 @@ class LanguageModel:
 
         return self.checkpoint.parameter_count(AutoModelForCausalLM)
 
+    def foreseen_seconds(self, tokens: int, length: int) -> float:
+        """What computing so many tokens of prompts of this length would take here."""
+        from transformers import AutoModelForCausalLM
+
+        return self.checkpoint.foreseen_seconds(AutoModelForCausalLM, self.options, tokens, length)
+
     def reply_tokens(self, words: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
         """The tokens with which a reply that is one of these short words can begin, for each word.
 

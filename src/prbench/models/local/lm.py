@@ -132,13 +132,24 @@ class _LogitReader:
         """Tokens that this prompt takes, special tokens included."""
         return len(self._model.encoder.encode(_conversation(prompt)).ids)
 
+    def written_out(self, prompt: Prompt) -> str:
+        """The prompt as one text, with the special tokens of the chat template."""
+        return self._model.encoder.written_out(_conversation(prompt))
+
     def prepare(self) -> None:
         """Load the weights."""
         _ = self._model.scorer
 
+    computes_once: ClassVar[Literal["prefixes"]] = "prefixes"
+    """What several prompts share and is computed once."""
+
     def parameter_count(self) -> int:
         """Parameters of the model, from its config alone."""
         return self._model.parameter_count()
+
+    def foreseen_seconds(self, tokens: int, length: int) -> float:
+        """What computing so many tokens of prompts of this length would take here."""
+        return self._model.foreseen_seconds(tokens, length)
 
     @abstractmethod
     def _requests(self, prompt: Prompt) -> tuple[Request, ...]:
