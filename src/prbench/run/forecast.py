@@ -9,7 +9,7 @@ from prbench.calls import CallCache
 from prbench.config import Price
 from prbench.contexts import Unfit
 from prbench.errors import BudgetError
-from prbench.models import Replay, Sized, Windowed, is_rater
+from prbench.models import Foreseen, Replay, Sized, Windowed, is_rater
 from prbench.run.session import Session
 from prbench.run.work import Planning, Slot, Work, render
 from prbench.types import AnswerView, Frozen, PairView, Prompt, Record
@@ -142,7 +142,7 @@ def _sampled(model: Any, views: Sequence[AnswerView | PairView]) -> _Sample:
         tokens, counted = round(sum(map(_letters, prompts)) / _BYTES_PER_TOKEN), False
     seconds = time.perf_counter() - started
     fresh: list[float]
-    match getattr(model, "computes_once", None):
+    match model.computes_once if isinstance(model, Foreseen) else None:
         case "prefixes":
             fresh = [_letters_after_neighbour(block) for block in rendered]
         case "texts":
@@ -201,16 +201,9 @@ def _cost(price: Price | None, tokens: int, calls: int) -> float | None:
     return None if price is None else price.cost_usd(tokens, calls * _TYPICAL_REPLY_TOKENS)
 
 
-<<<<<<< HEAD
-def _time(session: Session, tokens: int) -> float | None:
-    """From the model's size and the machine's own measured speed; None for models that run elsewhere."""
-    model = session.model
-    if not isinstance(model, Sized):
-=======
 def _time(model: Any, sample: _Sample, tokens: int, calls: int) -> float | None:
     """What preparing the calls takes, as measured, and computing them; None for models that run elsewhere."""
-    if sample.fresh is None or not hasattr(model, "foreseen_seconds"):
->>>>>>> landing-minutes
+    if sample.fresh is None or not isinstance(model, Foreseen):
         return None
     length = tokens // max(calls, 1)
     return sample.seconds * calls / max(sample.calls, 1) + float(
