@@ -46,6 +46,7 @@ def prompt(
     from prbench.cli.commands import read_columns
     from prbench.config import RunConfig
     from prbench.errors import ModelError
+    from prbench.models import Replay
     from prbench.run import Session
 
     session = Session(
@@ -61,7 +62,7 @@ def prompt(
             options={"template": template, "window": window, "seed": seed},
         )
     )
-    if not hasattr(session.model, "render"):
+    if isinstance(session.model, Replay):
         raise ModelError(f"{model!r} is not asked: its answers are stored", hint="name a model that is asked")
     shown = _shown(session, _named(session, pair), order.value, raw)
     if format == PromptFormat.json:
@@ -89,8 +90,9 @@ def _named(session: "Session", name: str) -> "Pair":
 
 
 def _shown(session: "Session", pair: "Pair", order: str, raw: bool) -> dict[str, Any]:
-    from prbench.contexts import Unfit, is_rater, render_all
+    from prbench.contexts import Unfit, render_all
     from prbench.errors import ContextError
+    from prbench.models import is_rater
 
     (context,) = session.contexts
     found = session.builder().show(pair, context)

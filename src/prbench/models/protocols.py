@@ -181,6 +181,15 @@ class Sized(Protocol):
 
 
 @runtime_checkable
+class Foreseeable(Protocol):
+    """A model on this machine that can tell how long its passes will take."""
+
+    def foreseen_seconds(self, tokens: int, length: int) -> float:
+        """Foresee the seconds of passes over so many tokens, in prompts of about this length."""
+        ...
+
+
+@runtime_checkable
 class Accounted(Protocol):
     """A model that knows what its scoring took."""
 
