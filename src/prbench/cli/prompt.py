@@ -46,6 +46,7 @@ def prompt(
     from prbench.cli.commands import read_columns
     from prbench.config import RunConfig
     from prbench.errors import ModelError
+    from prbench.models import Replay
     from prbench.run import Session
 
     session = Session(
@@ -61,7 +62,7 @@ def prompt(
             options={"template": template, "window": window, "seed": seed},
         )
     )
-    if not hasattr(session.model, "render"):
+    if isinstance(session.model, Replay):
         raise ModelError(f"{model!r} is not asked: its answers are stored", hint="name a model that is asked")
     shown = _shown(session, _named(session, pair), order.value, raw)
     if format == PromptFormat.json:

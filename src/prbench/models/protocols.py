@@ -181,16 +181,11 @@ class Sized(Protocol):
 
 
 @runtime_checkable
-class Foreseen(Protocol):
-    """A local model that can say beforehand what its calls will take."""
-
-    @property
-    def computes_once(self) -> str:
-        """What calls share and the model computes once: `prefixes`, `texts` or `nothing`."""
-        ...
+class Foreseeable(Protocol):
+    """A model on this machine that can tell how long its passes will take."""
 
     def foreseen_seconds(self, tokens: int, length: int) -> float:
-        """How long so many tokens take in prompts of a length, without loading the weights."""
+        """Foresee the seconds of passes over so many tokens, in prompts of about this length."""
         ...
 
 

@@ -9,7 +9,7 @@ from prbench.calls import CallCache
 from prbench.config import Price
 from prbench.contexts import Unfit
 from prbench.errors import BudgetError
-from prbench.models import Foreseen, Replay, Sized, Windowed, is_rater
+from prbench.models import Foreseeable, Model, Replay, Sized, Windowed, is_rater
 from prbench.run.session import Session
 from prbench.run.work import Planning, Slot, Work, render
 from prbench.types import AnswerView, Frozen, PairView, Prompt, Record
@@ -142,7 +142,7 @@ def _sampled(model: Any, views: Sequence[AnswerView | PairView]) -> _Sample:
         tokens, counted = round(sum(map(_letters, prompts)) / _BYTES_PER_TOKEN), False
     seconds = time.perf_counter() - started
     fresh: list[float]
-    match model.computes_once if isinstance(model, Foreseen) else None:
+    match getattr(model, "computes_once", None):
         case "prefixes":
             fresh = [_letters_after_neighbour(block) for block in rendered]
         case "texts":
@@ -201,11 +201,9 @@ def _cost(price: Price | None, tokens: int, calls: int) -> float | None:
     return None if price is None else price.cost_usd(tokens, calls * _TYPICAL_REPLY_TOKENS)
 
 
-def _time(model: Any, sample: _Sample, tokens: int, calls: int) -> float | None:
+def _time(model: Model, sample: _Sample, tokens: int, calls: int) -> float | None:
     """What preparing the calls takes, as measured, and computing them; None for models that run elsewhere."""
-    if sample.fresh is None or not isinstance(model, Foreseen):
+    if sample.fresh is None or not isinstance(model, Foreseeable):
         return None
     length = tokens // max(calls, 1)
-    return sample.seconds * calls / max(sample.calls, 1) + float(
-        model.foreseen_seconds(round(sample.fresh * tokens), length)
-    )
+    return sample.seconds * calls / max(sample.calls, 1) + model.foreseen_seconds(round(sample.fresh * tokens), length)
