@@ -26,8 +26,8 @@ import numpy as np
 import torch
 from transformers import AutoModelForSequenceClassification, LlamaConfig, LlamaForSequenceClassification
 
-from prbench.models.flops import matmul_peak
 from prbench.models.local.batching import plan_batches
+from prbench.models.local.flops import matmul_peak
 from prbench.models.local.prefix import PrefixScorer, last_logits
 from prbench.models.local.prefix.forward import CausalForward
 from prbench.models.local.prefix.tree import Tree

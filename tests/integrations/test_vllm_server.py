@@ -205,5 +205,5 @@ def test_a_judges_prompts_share_their_prefix(tmp_path):
     # A model of this size seldom gives a verdict that can be read; it must never be guessed, and every call answered.
     assert {outcome.status for outcome in outcomes.values()} <= {"ok", "invalid"}
     assert all(outcome.raw for outcome in outcomes.values())
-    assert judge.naive_tokens == sum(outcome.tokens_in for outcome in outcomes.values())
-    assert judge.computed_tokens < 0.6 * judge.naive_tokens
+    assert judge.effort.naive_tokens == sum(outcome.tokens_in for outcome in outcomes.values())
+    assert judge.effort.computed_tokens < 0.6 * judge.effort.naive_tokens

@@ -527,6 +527,6 @@ def test_cached_tokens_are_counted_where_the_server_tells():
 
     with FakeServer(with_details) as server:
         model = judge(server)
-        assert (model.naive_tokens, model.computed_tokens) == (0, 0)
+        assert (model.effort.naive_tokens, model.effort.computed_tokens) == (0, 0)
         list(model.compare(pair_views(5)))
-    assert (model.naive_tokens, model.computed_tokens) == (400, 80)
+    assert (model.effort.naive_tokens, model.effort.computed_tokens) == (400, 80)

@@ -18,8 +18,9 @@ from transformers import (
 )
 
 import tiny_models
-from prbench.models import flops as _flops
-from prbench.models.flops import Arithmetic, Effort, causal_keys, matmul_peak
+from prbench.models.effort import Effort
+from prbench.models.local import flops
+from prbench.models.local.flops import Arithmetic, causal_keys, matmul_peak
 
 LAYER = 32 * 32 * 2 + 32 * 16 * 2 + 3 * 32 * 64 + 2 * 32
 """Queries and output, keys and values, feed-forward, norms."""
@@ -106,7 +107,7 @@ def test_the_peak_of_this_machine_is_not_absurd():
     """Above what plain Python adds up, below what any processor does."""
     model = LlamaForCausalLM(tiny_models.llama_config(24))
     assert 1e8 < matmul_peak(model) < 1e15
-    assert _flops._measured_peak.cache_info().currsize >= 1
+    assert flops._measured_peak.cache_info().currsize >= 1
 
 
 def test_rates_and_shares():

@@ -221,10 +221,10 @@ def test_answers_do_not_depend_on_the_batch(tiny_policy, mode):
 
 def test_shared_beginnings_are_computed_once(tiny_policy):
     judge = opened(tiny_policy, "compare")
-    assert judge.computed_tokens == judge.naive_tokens == 0
+    assert judge.effort.computed_tokens == judge.effort.naive_tokens == 0
     outcomes(judge, [PAIRS[1], PAIRS[1].swap(), PAIRS[2], PAIRS[2].swap()])
     assert judge.note is None
-    assert judge.computed_tokens < judge.naive_tokens
+    assert judge.effort.computed_tokens < judge.effort.naive_tokens
 
 
 def test_precision_that_the_processor_lacks_is_said(tiny_policy):

@@ -26,7 +26,7 @@ from transformers import (
 )
 
 import tiny_models
-from prbench.models.flops import Effort
+from prbench.models.effort import Effort
 from prbench.models.local import dpo, hf
 from prbench.models.local.prefix import PrefixScorer, last_logits
 from prbench.models.local.prefix.forward import CausalForward
@@ -61,9 +61,9 @@ def test_classifier_scores_the_same_for_less(tmp_path, pad, batch_tokens):
     shared, full = (classifier(folder, shared=flag, batch_tokens=batch_tokens, window=2048) for flag in (True, False))
     assert scores(shared) == pytest.approx(scores(full), abs=1e-4)
     assert shared.note is None
-    assert full.naive_tokens == full.computed_tokens == shared.naive_tokens
+    assert full.effort.naive_tokens == full.effort.computed_tokens == shared.effort.naive_tokens
     if batch_tokens == 8192:
-        assert shared.computed_tokens < 0.7 * shared.naive_tokens
+        assert shared.effort.computed_tokens < 0.7 * shared.effort.naive_tokens
 
 
 def test_two_labels_keep_their_difference(tmp_path):
@@ -79,13 +79,13 @@ def test_implicit_reward_scores_the_same_for_less(tiny_policy, tmp_path):
     full = dpo.ImplicitReward(shared._address, *shared._models, options, shared=False)
     views = [view for view in VIEWS if view.answer]
     assert scores(shared, views) == pytest.approx(scores(full, views), abs=1e-3)
-    assert shared.naive_tokens == full.naive_tokens == full.computed_tokens
-    assert shared.computed_tokens < 0.7 * shared.naive_tokens
+    assert shared.effort.naive_tokens == full.effort.naive_tokens == full.effort.computed_tokens
+    assert shared.effort.computed_tokens < 0.7 * shared.effort.naive_tokens
 
 
 def test_counting_starts_at_nothing_and_loads_nothing(tiny_reward_model):
     model = hf.load(str(tiny_reward_model), ModelOptions())
-    assert (model.naive_tokens, model.computed_tokens) == (0, 0)
+    assert (model.effort.naive_tokens, model.effort.computed_tokens) == (0, 0)
     assert "_model" not in model.__dict__
 
 
@@ -93,7 +93,7 @@ def test_encoder_is_run_in_full_and_says_so(tmp_path):
     model = hf.load(str(tiny_models.save_encoder(tmp_path)), ModelOptions())
     scores(model, VIEWS[-6:-1])
     assert "every prompt is run in full" in model.note
-    assert model.naive_tokens == model.computed_tokens > 0
+    assert model.effort.naive_tokens == model.effort.computed_tokens > 0
 
 
 def test_the_order_of_views_does_not_matter(tiny_reward_model):

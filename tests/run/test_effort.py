@@ -5,7 +5,7 @@ import io
 import pytest
 
 from prbench import evaluate
-from prbench.models.flops import Effort
+from prbench.models.effort import Effort
 from prbench.models.local import hf
 from prbench.models.registry import ModelOptions
 from prbench.results import verify

@@ -120,6 +120,7 @@ def evaluate(
             folder,
             cache=known,
             listening=shown.listening,
+            planning=shown.planning,
             max_cost_usd=max_cost_usd,
             fresh=fresh,
             workers=shared,

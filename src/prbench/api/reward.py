@@ -17,8 +17,7 @@ from prbench.contexts.budget import Budget
 from prbench.data import Suite
 from prbench.errors import ConfigError, ModelError
 from prbench.files import read_model, write_whole
-from prbench.models import Model, Rater
-from prbench.models.lists import alone
+from prbench.models import Model, Rater, alone
 from prbench.rank import BM25
 from prbench.types import Frozen, Outcome, Pair, PairView, Post
 

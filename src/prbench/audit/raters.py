@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prbench.audit.corpus import Corpus
-from prbench.models import Comparer, Model, Rater, load_model
+from prbench.models import Comparer, Model, Rater, alone, load_model
 from prbench.types import AnswerView, Outcome, PairView
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -47,9 +47,8 @@ def consult(address: str, corpus: Corpus) -> Opinion:
 
 
 def _ask(model: Model, corpus: Corpus) -> Floats:
-    if hasattr(model, "rate"):
-        return _by_score(cast(Rater, model), corpus)
-    return _by_verdict(model, corpus)
+    rater = alone(model)
+    return _by_verdict(cast(Comparer, model), corpus) if rater is None else _by_score(rater, corpus)
 
 
 def _by_score(rater: Rater, corpus: Corpus) -> Floats:

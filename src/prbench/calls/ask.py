@@ -9,9 +9,7 @@ from contextlib import closing
 from typing import Any, NamedTuple, Protocol, cast
 
 from prbench.calls.shards import View
-from prbench.contexts import is_rater
-from prbench.models import Comparer, Model, Rater
-from prbench.models.flops import Effort
+from prbench.models import Accounted, Comparer, Effort, Model, Noted, Paced, Preparable, is_rater
 from prbench.types import Outcome
 
 CHUNK = 2048
@@ -56,17 +54,17 @@ class InProcess:
     @property
     def peak_flops(self) -> float | None:
         """As the model measures it."""
-        return getattr(self._model, "peak_flops", None)
+        return self._model.peak_flops if isinstance(self._model, Paced) else None
 
     @property
     def note(self) -> str | None:
         """The model's own."""
-        return getattr(self._model, "note", None)
+        return self._model.note if isinstance(self._model, Noted) else None
 
     def ask(self, calls: Mapping[str, View]) -> Generator[tuple[str, Outcome]]:
         """Hand the calls to the model, a few thousand at a time."""
         keys = list(calls)
-        if keys and hasattr(self._model, "prepare"):
+        if keys and isinstance(self._model, Preparable):
             self._model.prepare()
         for start in range(0, len(keys), CHUNK):
             chunk = keys[start : start + CHUNK]
@@ -77,15 +75,12 @@ class InProcess:
 
 def reply(model: Model, views: Sequence[Any]) -> Generator[tuple[int, Outcome]]:
     """What a model says to views of its own kind; closing it cancels what is under way."""
-    yield from cast(Rater, model).rate(views) if is_rater(model) else cast(Comparer, model).compare(views)
+    yield from model.rate(views) if is_rater(model) else cast(Comparer, model).compare(views)
 
 
 def effort_of(model: Model) -> Effort:
-    """What a model's scoring took so far; some count tokens only, some nothing."""
-    if (effort := getattr(model, "effort", None)) is not None:
-        return cast(Effort, effort)
-    naive, computed = (getattr(model, name, None) or 0 for name in ("naive_tokens", "computed_tokens"))
-    return Effort(naive_tokens=naive, computed_tokens=computed)
+    """Return what a model's scoring took so far; nothing where the model does not count it."""
+    return model.effort if isinstance(model, Accounted) else Effort()
 
 
 class WorkerEffort(NamedTuple):

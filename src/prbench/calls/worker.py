@@ -24,8 +24,7 @@ from prbench.calls.ask import WorkerEffort, effort_of, reply
 from prbench.calls.shards import Shard, View
 from prbench.config import ModelOptions, digest
 from prbench.errors import ModelError, PrbenchError
-from prbench.models import Model, load_model
-from prbench.models.flops import Effort
+from prbench.models import Effort, Model, Noted, Paced, Preparable, load_model
 from prbench.types import Outcome
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
@@ -74,7 +73,7 @@ class WorkerModel:
                 f"revision {model.card.revision!r}, parameters {dict(model.card.parameters)}",
                 hint="every worker needs the same files and code under the same address; --workers 1 needs none",
             )
-        if hasattr(model, "prepare"):
+        if isinstance(model, Preparable):
             model.prepare()
         _limit_torch(origin.threads)
         return model
@@ -98,8 +97,8 @@ class WorkerModel:
         """What was done since this was last asked; `final` measures what the machine could have done as well."""
         now = effort_of(self.model) + Effort()  # a copy, for it goes on
         since, self._told = now - self._told, now
-        peak = getattr(self.model, "peak_flops", None) if final else None
-        return WorkerEffort(since, peak, getattr(self.model, "note", None))
+        peak = self.model.peak_flops if final and isinstance(self.model, Paced) else None
+        return WorkerEffort(since, peak, self.model.note if isinstance(self.model, Noted) else None)
 
     def _ask(self, calls: Sequence[tuple[str, View]]) -> Generator[tuple[str, Outcome]]:
         with closing(reply(self.model, [view for _, view in calls])) as replies:

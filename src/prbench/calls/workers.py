@@ -1,12 +1,12 @@
 """Where calls are asked: in this process, by worker processes, or on a Ray cluster. Changes no answer and no key."""
 
 import os
-from typing import Any, Literal
+from typing import Literal
 
 from prbench.calls.ask import Asker, InProcess
 from prbench.config import ModelOptions
 from prbench.errors import ConfigError, MissingExtraError, did_you_mean
-from prbench.models import Model, Replay
+from prbench.models import Model, Replay, Sized
 from prbench.types import Frozen
 
 EngineName = Literal["local", "ray"]
@@ -86,8 +86,7 @@ def cores() -> int:
 
 def weight_bytes(model: Model, options: ModelOptions) -> int | None:
     """Size of a model's weights, where it can say so without loading them."""
-    count: Any = getattr(model, "parameter_count", None)
-    return None if count is None else int(count()) * _BYTES[options.dtype]
+    return model.parameter_count() * _BYTES[options.dtype] if isinstance(model, Sized) else None
 
 
 def _memory_bytes() -> int | None:

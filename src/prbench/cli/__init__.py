@@ -10,6 +10,7 @@ from prbench.cli.export import export
 from prbench.cli.leaderboard import leaderboard
 from prbench.cli.plan import plan
 from prbench.cli.probe import probe
+from prbench.cli.prompt import prompt
 from prbench.cli.pull import pull
 from prbench.cli.report import report
 from prbench.cli.scorecard import scorecard
@@ -22,6 +23,7 @@ app.command()(audit)
 app.command()(export)
 app.command()(leaderboard)
 app.command()(plan)
+app.command()(prompt)
 app.command()(report)
 app.command()(scorecard)
 app.command()(serve)

@@ -61,7 +61,8 @@ def run(
         known = stack.enter_context(closing(CallCache())) if use_cache else None
         if dry_run or max_cost is not None:
             check_claim(session, folder)
-            estimate = forecast(session, {} if fresh else folder.records(), known)
+            with Progress(quiet=quiet) as progress:
+                estimate = forecast(session, {} if fresh else folder.records(), known, progress.planning)
             if dry_run:
                 _print([report.forecast_table(estimate)], format, estimate.model_dump(mode="json"))
                 return
@@ -75,6 +76,7 @@ def run(
                     folder,
                     cache=known,
                     listening=progress.listening,
+                    planning=progress.planning,
                     max_cost_usd=max_cost,
                     fresh=fresh,
                     workers=shared,

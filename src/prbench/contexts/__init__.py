@@ -1,6 +1,6 @@
 """Contexts: what of the user a model is shown, and whether it fits."""
 
-from prbench.contexts.budget import Unfit, is_rater, render_all
+from prbench.contexts.budget import Unfit, render_all
 from prbench.contexts.builder import ContextBuilder, Shown, ShownAnswers, aspect_line
 from prbench.contexts.derange import derangement, mirror_twins, user_stances
 
@@ -11,7 +11,6 @@ __all__ = [
     "Unfit",
     "aspect_line",
     "derangement",
-    "is_rater",
     "mirror_twins",
     "render_all",
     "user_stances",

@@ -1,7 +1,8 @@
 """Fitting a view into a model's window: whole posts go, the least relevant first; the answer is never cut.
 
-Lengths come from the model itself, of prompts as it will receive them. Measuring every prompt whole would cost as much
-as tokenising the run twice, so parts are measured once and added up; only near the window is the whole prompt measured.
+Lengths come from the model itself, of prompts as it will receive them. Measuring every try whole would take
+minutes, so each post, question and answer is measured once and the parts are added up. Sums are held against whole
+prompts now and then; only a prompt that is nearer to the window than sums have been off is measured whole.
 """
 
 import sys
@@ -9,14 +10,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple, cast
 
-from prbench.models.protocols import Comparer, Model, Rater, Windowed
+from prbench.models import Comparer, Model, Rater, Windowed, is_rater
 from prbench.rank import Ranker
 from prbench.types import PairView, Post, Prompt, Status
 
 _MARGIN = 64
-"""Tokens by which added-up lengths may be off; a prompt nearer to the window than that is measured whole."""
+"""Tokens by which sums may be off before any was held against a whole prompt."""
+_LEAST_MARGIN = 4
+_COMPARED = 16
+"""Sums that are held against whole prompts before they are trusted; afterwards one in as many to the power of two."""
 _TRIES = 3
 """How many posts in a row may fail to fit before no further one is tried."""
+_DOT = Post(id=".", text=".")
 
 
 class Unfit(NamedTuple):
@@ -38,14 +43,8 @@ def render_all(model: Model, view: PairView) -> tuple[Prompt, ...]:
     """The prompts a model will receive for a pair shown this way round: two for a Rater, one for a Comparer."""
     if is_rater(model):
         first, second = view.answers()
-        rater = cast(Rater, model)
-        return rater.render(first), rater.render(second)
+        return model.render(first), model.render(second)
     return (cast(Comparer, model).render(view),)
-
-
-def is_rater(model: Model) -> bool:
-    """Whether this model is asked about a pair's answers one by one; one that can compare them sees both."""
-    return hasattr(model, "rate") and not hasattr(model, "compare")
 
 
 class Budget:
@@ -58,80 +57,141 @@ class Budget:
 
     def __init__(self, model: Model, ranker: Ranker) -> None:
         known = isinstance(model, Windowed) and model.window is not None
-        self._model = model
+        self._sums = Lengths(model, cast(Windowed, model).length if known else lambda prompt: 0)
         self._ranker = ranker
-        self._length: Callable[[Prompt], int] = cast(Windowed, model).length if known else lambda prompt: 0
         self._window = cast(int, cast(Windowed, model).window) if known else sys.maxsize
-        self._frames: dict[tuple[object, ...], int] = {}
-        self._answers: dict[tuple[str, str], int] = {}
-        self._posts: dict[str, int] = {}
 
     def fit(self, view: PairView) -> Fitted | Unfit:
         """Drop posts until the view fits, keeping at least one and the original order."""
-        if self._window == sys.maxsize or self._added_up(view) + _MARGIN <= self._window or self._fits(view):
+        if self._window == sys.maxsize or self._fits(view):
             return Fitted(view, ())
         if not view.posts:
-            over = self._whole(view) - self._window
+            over = self._sums.whole(view) - self._window
             return Unfit(f"question and answer alone are {over} tokens over the window of {self._window}")
         kept = self._chosen(view)
         if not kept:
             return Unfit(f"not even one of {len(view.posts)} posts fits the window of {self._window} tokens")
-        shown = _showing(view, kept)
-        return Fitted(shown, tuple(post.id for post in view.posts if post not in set(kept)))
+        left = tuple(post.id for place, post in enumerate(view.posts) if place not in kept)
+        return Fitted(_showing(view, kept), left)
 
     def fit_all(self, view: PairView, answers: Sequence[str]) -> Fitted | Unfit:
         """Drop posts until the view fits whichever of these answers it holds, so that all are read with the same."""
-        longest = max(answers, key=lambda text: self._answer(view, text), default="")
+        longest = max(answers, key=lambda text: self._sums.answer(view.question, text), default="")
         return self.fit(replace(view, first=longest, second=longest))
 
-    def _chosen(self, view: PairView) -> list[Post]:
-        """The most relevant posts that fit together: first by added lengths, then as measured whole."""
-        ranked = self._ranker.rank(view.question, view.posts)
-        room = self._window - self._whole(replace(view, posts=()))
-        kept: list[Post] = []
-        for post in ranked:
-            cost = self._post(post, view)
+    def _chosen(self, view: PairView) -> set[int]:
+        """Places of the most relevant posts that fit together: first by their own lengths, then with all around."""
+        places = {id(post): place for place, post in enumerate(view.posts)}
+        ranked = [places[id(post)] for post in self._ranker.rank(view.question, view.posts)]
+        room = self._window - self._sums.added_up(replace(view, posts=()))
+        kept: list[int] = []
+        for place in ranked:
+            cost = self._sums.further(view.posts[place])
             if cost <= room:
-                kept.append(post)
+                kept.append(place)
                 room -= cost
-        while kept and not self._fits(_showing(view, kept)):
+        while kept and not self._fits(_showing(view, set(kept))):
             kept.pop()
         misses = 0
-        for post in ranked:
-            if post not in kept and misses < _TRIES:
-                fits = self._fits(_showing(view, [*kept, post]))
-                kept, misses = ([*kept, post], 0) if fits else (kept, misses + 1)
-        return kept
+        for place in ranked:
+            if place not in kept and misses < _TRIES:
+                fits = self._fits(_showing(view, {*kept, place}))
+                kept, misses = ([*kept, place], 0) if fits else (kept, misses + 1)
+        return set(kept)
 
     def _fits(self, view: PairView) -> bool:
-        return self._whole(view) <= self._window
+        length = self._sums.added_up(view)
+        if self._sums.to_be_checked() or abs(length - self._window) <= self._sums.margin:
+            length = self._sums.check(view, length)
+        return length <= self._window
 
-    def _whole(self, view: PairView) -> int:
-        """Tokens of the longest prompt of this view, measured whole."""
+
+class Lengths:
+    """Tokens of prompts, added up from parts that are measured once each.
+
+    A prompt is its frame with so many posts of one dot, and what question, plan, posts and answers add to it.
+
+    Args:
+        model: Who renders.
+        length: Measures one rendered prompt.
+    """
+
+    def __init__(self, model: Model, length: Callable[[Prompt], int]) -> None:
+        self._model = model
+        self._length = length
+        self._rates = is_rater(model)
+        self._frames: dict[int, int] = {}
+        self._questions: dict[tuple[bool, tuple[str, ...], str], int] = {}
+        self._posts: dict[str, int] = {}
+        self._answers: dict[tuple[str, str], int] = {}
+        self._asked = self._compared = self._worst = 0
+
+    @property
+    def margin(self) -> int:
+        """Tokens by which a sum may be off, by what was seen so far."""
+        return _MARGIN if self._compared < _COMPARED else max(_LEAST_MARGIN, 2 * self._worst)
+
+    def to_be_checked(self) -> bool:
+        """Whether the next sum is to be held against a whole prompt: the first ones, then now and then."""
+        self._asked += 1
+        return self._compared < _COMPARED or self._asked % _COMPARED**2 == 0
+
+    def check(self, view: PairView, length: int) -> int:
+        """Measure a view whole and remember by how much the sum was off."""
+        whole = self.whole(view)
+        self._compared += 1
+        self._worst = max(self._worst, abs(whole - length))
+        return whole
+
+    def whole(self, view: PairView) -> int:
+        """Tokens of the longest prompt of this view, measured."""
         return max(self._length(prompt) for prompt in render_all(self._model, view))
 
-    def _added_up(self, view: PairView) -> int:
-        """Tokens of the longest prompt, from the frame (posts, plan, question) and the answers measured apart."""
-        key = (view.posts, view.plan, view.question)
-        if key not in self._frames:
-            self._frames[key] = self._whole(replace(view, first="", second=""))
-        longest = [self._answer(view, text) for text in (view.first, view.second)]
-        return self._frames[key] + (max(longest) if is_rater(self._model) else sum(longest))
+    def added_up(self, view: PairView) -> int:
+        """Tokens of the longest prompt of this view, from its parts."""
+        answers = [self.answer(view.question, text) for text in (view.first, view.second)]
+        return (
+            self._frame(len(view.posts))
+            + self._question(view)
+            + sum(self._post(post) for post in view.posts)
+            + (max(answers) if self._rates else sum(answers))
+        )
 
-    def _answer(self, view: PairView, text: str) -> int:
-        if (view.question, text) not in self._answers:
-            bare = PairView(view.question, "", "")
-            self._answers[view.question, text] = self._whole(replace(bare, first=text)) - self._whole(bare)
-        return self._answers[view.question, text]
+    def answer(self, question: str, text: str) -> int:
+        """What an answer adds to a prompt without it."""
+        key = (question, text)
+        if key not in self._answers:
+            bare = PairView(question, "", "")
+            self._answers[key] = self._first(replace(bare, first=text)) - self._question(bare) - self._frame(0)
+        return self._answers[key]
 
-    def _post(self, post: Post, view: PairView) -> int:
-        """What one more post costs, beside another one, so that what a template says once is not counted each time."""
+    def further(self, post: Post) -> int:
+        """What one more post takes, beside another one."""
+        return self._frame(2) - self._frame(1) + self._post(post)
+
+    def _frame(self, posts: int) -> int:
+        if posts not in self._frames:
+            self._frames[posts] = self._first(PairView(".", "", "", (_DOT,) * posts))
+        return self._frames[posts]
+
+    def _question(self, view: PairView) -> int:
+        key = (bool(view.posts), view.plan, view.question)
+        if key not in self._questions:
+            around = PairView(view.question, "", "", (_DOT,) if view.posts else (), view.plan)
+            self._questions[key] = self._first(around) - self._frame(len(around.posts))
+        return self._questions[key]
+
+    def _post(self, post: Post) -> int:
         if post.text not in self._posts:
-            one, two = replace(view, posts=(post,)), replace(view, posts=(post, post))
-            self._posts[post.text] = self._whole(two) - self._whole(one)
+            self._posts[post.text] = self._first(PairView(".", "", "", (post,))) - self._frame(1)
         return self._posts[post.text]
 
+    def _first(self, view: PairView) -> int:
+        """Tokens of the prompt that shows the view's first answer."""
+        if self._rates:
+            return self._length(cast(Rater, self._model).render(view.answers()[0]))
+        return self.whole(view)
 
-def _showing(view: PairView, kept: Sequence[Post]) -> PairView:
-    wanted = set(kept)
-    return replace(view, posts=tuple(post for post in view.posts if post in wanted))
+
+def _showing(view: PairView, kept: set[int]) -> PairView:
+    return replace(view, posts=tuple(post for place, post in enumerate(view.posts) if place in kept))

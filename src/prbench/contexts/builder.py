@@ -6,7 +6,7 @@ from typing import NamedTuple
 from prbench.contexts.budget import Budget, Unfit
 from prbench.contexts.derange import mirror_twins, other_users
 from prbench.errors import ContextError
-from prbench.models.protocols import Model
+from prbench.models import Model
 from prbench.rank import BM25, Ranker
 from prbench.types import AnswerView, Aspect, Context, Pair, PairView, Post
 
@@ -93,8 +93,8 @@ class ContextBuilder:
             case "profile" | "profile+plan":
                 return pair.user, pair.profile
             case "retrieved":
-                best = self._ranker.rank(pair.question, pair.profile)[: context.k]
-                return pair.user, tuple(post for post in pair.profile if post in best)
+                best = {id(post) for post in self._ranker.rank(pair.question, pair.profile)[: context.k]}
+                return pair.user, tuple(post for post in pair.profile if id(post) in best)
             case "other":
                 other = self._other(pair)
                 return other, self._profiles[pair.tags.get("split", ""), other]

@@ -5,10 +5,10 @@ about one alone.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from typing import cast
 
 from prbench.errors import ModelError
-from prbench.models.protocols import Comparer, ModelCard, Ranker, Rater
+from prbench.models.protocols import Comparer, ModelCard, Ranker, Rater, is_rater
 from prbench.types import AnswerView, Choice, ListView, Outcome, PairView, Prompt
 
 
@@ -24,12 +24,6 @@ class OneByOne:
 
     def __init__(self, rater: Rater) -> None:
         self._rater = rater
-
-    def __getattr__(self, name: str) -> Any:
-        """Whatever else the model offers, but not to compare."""
-        if name == "compare" or name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self._rater, name)
 
     @property
     def card(self) -> ModelCard:
@@ -55,10 +49,20 @@ class OneByOne:
 
 def alone(model: Rater | Comparer) -> Rater | None:
     """The model as a Rater that sees one answer at a time; None where it only compares."""
-    if not hasattr(model, "rate"):
-        return None
-    rater: Any = model
-    return OneByOne(rater) if hasattr(model, "compare") else cast(Rater, rater)
+    if is_rater(model):
+        return model
+    return _without_compare(cast(Rater, model)) if hasattr(model, "rate") else None
+
+
+def _without_compare(model: Rater) -> OneByOne:
+    """Hide that a model can compare, and hand on whatever else it offers, so that `isinstance` finds its abilities."""
+    own = {"compare", *dir(OneByOne)}
+    others = {name: _handed_on(name) for name in dir(model) if name not in own and not name.startswith("_")}
+    return cast(OneByOne, type("OneByOne", (OneByOne,), others)(model))
+
+
+def _handed_on(name: str) -> property:
+    return property(lambda self: getattr(self._rater, name))
 
 
 def as_ranker(model: Rater | Comparer | Ranker) -> Ranker:

@@ -1,17 +1,20 @@
-"""The four things a model can be, and what every model says of itself.
+"""The four things a model can be, its optional abilities, and what every model says of itself.
 
 A Rater scores one answer, a Comparer judges two, a Ranker scores a list that it sees together, a Generator writes. All
 take views or prompts in batches and yield `(index, outcome)` pairs in whatever order they finish, so that a slow call
 holds nothing up and a paid call is kept at once. An outcome that is a failure is yielded like any other; a backend
 raises only if nothing at all can be asked.
+
+The protocols that `isinstance` can check are optional abilities: a model has one by having its methods.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, TypeGuard, runtime_checkable
 
 from pydantic import Field, field_serializer
 
 from prbench.config import Price
+from prbench.models.effort import Effort
 from prbench.types import AnswerView, Channel, Context, Frozen, Judgment, ListView, Outcome, PairView, Prompt, Record
 
 
@@ -137,6 +140,16 @@ class Adaptive(Protocol):
 
 
 @runtime_checkable
+class Willing(Protocol):
+    """An adaptive model that says whether it takes judgments at all; one that does not say so takes them."""
+
+    @property
+    def adapts(self) -> bool:
+        """Whether `fit_user` has an effect; a model for which it has none refuses judgments."""
+        ...
+
+
+@runtime_checkable
 class Forgetful(Protocol):
     """A model that keeps what it computed from texts, and can be told not to."""
 
@@ -146,6 +159,63 @@ class Forgetful(Protocol):
 
     def forget(self) -> None:
         """Drop everything that was computed from texts since."""
+        ...
+
+
+@runtime_checkable
+class Preparable(Protocol):
+    """A model that can load its weights before the first call."""
+
+    def prepare(self) -> None:
+        """Load what the first call would load."""
+        ...
+
+
+@runtime_checkable
+class Sized(Protocol):
+    """A model that knows how many parameters it has."""
+
+    def parameter_count(self) -> int:
+        """Count the parameters without loading the weights."""
+        ...
+
+
+@runtime_checkable
+class Foreseeable(Protocol):
+    """A model on this machine that can tell how long its passes will take."""
+
+    def foreseen_seconds(self, tokens: int, length: int) -> float:
+        """Foresee the seconds of passes over so many tokens, in prompts of about this length."""
+        ...
+
+
+@runtime_checkable
+class Accounted(Protocol):
+    """A model that knows what its scoring took."""
+
+    @property
+    def effort(self) -> Effort:
+        """What scoring took so far; asking loads no weights."""
+        ...
+
+
+@runtime_checkable
+class Paced(Protocol):
+    """A model that knows how fast this machine could compute for it."""
+
+    @property
+    def peak_flops(self) -> float | None:
+        """Operations per second of a matrix product here, as this model makes it; None before weights are loaded."""
+        ...
+
+
+@runtime_checkable
+class Noted(Protocol):
+    """A model that has something to tell about how it was run."""
+
+    @property
+    def note(self) -> str | None:
+        """A sentence for the user; None where there is nothing to tell."""
         ...
 
 
@@ -162,3 +232,14 @@ class Replay(Protocol):
 
 
 Model = Rater | Comparer
+"""What can be evaluated."""
+
+
+def is_rater(model: Model) -> TypeGuard[Rater]:
+    """Whether a model is asked about a pair's answers one by one; a model that can compare them sees both."""
+    return hasattr(model, "rate") and not hasattr(model, "compare")
+
+
+def is_adaptive(model: object) -> TypeGuard[Adaptive]:
+    """Whether a model learns from a user's judgments: it has `fit_user`, and does not say that it refuses them."""
+    return isinstance(model, Adaptive) and not (isinstance(model, Willing) and not model.adapts)

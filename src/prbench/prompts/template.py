@@ -9,7 +9,7 @@ import hashlib
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from jinja2 import TemplateError as JinjaError
 from jinja2 import TemplateSyntaxError, meta
@@ -48,6 +48,7 @@ class Template:
         self.source = source
         self.kind: Kind = kind
         self.name = name
+        self._last: tuple[dict[str, Any], str] | None = None
         required, optional = _SLOTS[kind]
         try:
             self._compiled = _SANDBOX.from_string(source)
@@ -89,8 +90,13 @@ class Template:
 
     def render(self, view: AnswerView | PairView) -> str:
         """Fill the template from a view, in one pass, without surrounding white space."""
-        slots = {slot: plain(getattr(view, slot)) for slot in self._slots}
+        values = {slot: getattr(view, slot) for slot in self._slots}
+        last = self._last  # the answers of a pair come one after another and often share all that is shown before them
+        if last is not None and all(values[slot] is last[0][slot] for slot in self._slots):
+            return last[1]
         try:
-            return write(self._compiled, slots).strip()
+            text = write(self._compiled, {slot: plain(value) for slot, value in values.items()}).strip()
+            self._last = (values, text)
+            return text
         except (JinjaError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
             raise TemplateError(f"template {self.name} cannot be filled: {error}") from error

@@ -369,7 +369,8 @@ def history_table(moments: Sequence[Moment], context: str) -> Table:
 
 def forecast_table(estimate: Forecast) -> Table:
     """What a run would take."""
-    counted = "counted" if estimate.tokens_counted else "estimated"
+    sampled = f"from {estimate.calls_sampled:,} calls" if estimate.calls_sampled < estimate.calls_to_make else "counted"
+    counted = sampled if estimate.tokens_counted else "estimated"
     rows = [
         ["pairs", f"{estimate.pairs:,}"],
         ["contexts", ", ".join(estimate.contexts)],
@@ -379,6 +380,9 @@ def forecast_table(estimate: Forecast) -> Table:
         ["of these in the cache", f"{estimate.calls_in_cache:,}"],
         ["calls to make", f"{estimate.calls_to_make:,}"],
         [f"prompt tokens ({counted})", f"{estimate.tokens_in:,}"],
+        ["of these to compute (the rest is shared)", "not known for this model"]
+        if estimate.tokens_computed is None
+        else ["of these to compute (the rest is shared)", f"{estimate.tokens_computed:,}"],
         ["cost (estimated)", "no price known" if estimate.cost_usd is None else f"${estimate.cost_usd:.4f}"],
         ["time (estimated)", "not known for this model" if estimate.time_s is None else clock(estimate.time_s)],
     ]

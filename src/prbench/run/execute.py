@@ -26,7 +26,7 @@ from prbench.run.plans import make_plans, measure_plans
 from prbench.run.progress import Progress
 from prbench.run.replay import replay_records
 from prbench.run.session import Session
-from prbench.run.work import Slot, Work
+from prbench.run.work import Planning, Slot, Work
 from prbench.types import Record
 
 Json = dict[str, Any]
@@ -58,6 +58,7 @@ def execute(
     *,
     cache: CallCache | None = None,
     listening: Listening | None = None,
+    planning: Planning | None = None,
     max_cost_usd: float | None = None,
     fresh: bool = False,
     workers: Workers | None = None,
@@ -69,6 +70,7 @@ def execute(
         folder: Where it is kept; a run that is there already is continued, another one is refused.
         cache: Answers of earlier runs.
         listening: Who hears of each record.
+        planning: Who hears how far planning is, before the first call.
         max_cost_usd: Stop, resumably, when this run has cost so much.
         fresh: Ask everything anew; what was there is kept aside.
         workers: How many copies of the model answer; default: the one that is open here.
@@ -77,7 +79,7 @@ def execute(
     new = not exists(folder.path, raises=RunError)
     with folder.locked():
         try:
-            return _execute(session, folder, asker, cache, listening, max_cost_usd, fresh)
+            return _execute(session, folder, asker, cache, listening, planning, max_cost_usd, fresh)
         except PrbenchError:
             if new and not folder.records() and not read_plans(folder):  # a refusal leaves nothing behind
                 shutil.rmtree(folder.path, ignore_errors=True)
@@ -90,6 +92,7 @@ def _execute(
     asker: Asker,
     cache: CallCache | None,
     listening: Listening | None,
+    planning: Planning | None,
     max_cost_usd: float | None,
     fresh: bool,
 ) -> Evaluation:
@@ -104,7 +107,7 @@ def _execute(
     with Appender(folder.records_path) as appender:
         keep = _keeper(records, appender)
         engine = Engine(session.model.card, asker, cache, keep, spent_usd=spent, max_cost_usd=max_cost_usd)
-        _make_records(session, engine, records, listening)
+        _make_records(session, engine, records, listening, planning)
     elapsed_s = time.perf_counter() - started
     timing = _timing(records.values(), engine, elapsed_s)
     if not engine.asked and (before := _finished_before(folder)):
@@ -143,13 +146,19 @@ def _keeper(records: dict[Slot, Record], appender: Appender) -> Callable[[Record
     return keep
 
 
-def _make_records(session: Session, engine: Engine, records: dict[Slot, Record], listening: Listening | None) -> None:
+def _make_records(
+    session: Session,
+    engine: Engine,
+    records: dict[Slot, Record],
+    listening: Listening | None,
+    planning: Planning | None,
+) -> None:
     model = session.model
     if isinstance(model, Replay):
         for record in list(replay_records(model, session.suite, session.contexts, records)):
             engine.keep(record)
         return
-    work = session.work(records)
+    work = session.work(records, planning)
     engine.listener = None if listening is None else listening(work, len(records))
     if isinstance(engine.listener, Progress):
         engine.listener.watch(engine.asker)

@@ -1,20 +1,24 @@
 """Looking before spending: pairs, calls, tokens, time or cost. Asks the model nothing and spends nothing."""
 
+import itertools
+import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from prbench.calls import CallCache
 from prbench.config import Price
-from prbench.contexts import Unfit, is_rater
+from prbench.contexts import Unfit
 from prbench.errors import BudgetError
-from prbench.models import Windowed
+from prbench.models import Foreseeable, Model, Replay, Sized, Windowed, is_rater
 from prbench.run.session import Session
-from prbench.run.work import Slot, Work, render
+from prbench.run.work import Planning, Slot, Work, render
 from prbench.types import AnswerView, Frozen, PairView, Prompt, Record
 
 _TYPICAL_REPLY_TOKENS = 200
 """What a judge writes before its verdict, for an estimate of cost; the true number is only known afterwards."""
 _BYTES_PER_TOKEN = 4.0
+_BLOCKS, _BLOCK = 8, 64
+"""Calls that are looked at, where there are more: so many blocks of so many neighbours."""
 
 
 class Forecast(Frozen):
@@ -33,18 +37,25 @@ class Forecast(Frozen):
     tokens_in: int
     """Of the calls still to make; counted by the model's own tokenizer where it has one, else estimated."""
     tokens_counted: bool
+    calls_sampled: int
+    """Calls whose tokens were counted; the others are taken to be like them."""
+    tokens_computed: int | None
+    """What is left of them for a local model that computes shared beginnings or texts once; None for any other."""
     cost_usd: float | None
     """None where the model has no price."""
     time_s: float | None
     """None where there is nothing to estimate it from."""
 
 
-def forecast(session: Session, done: dict[Slot, Record], cache: CallCache | None) -> Forecast:
+def forecast(
+    session: Session, done: dict[Slot, Record], cache: CallCache | None, planning: Planning | None = None
+) -> Forecast:
     """Estimate what is still to be done."""
-    work = Work() if not hasattr(session.model, "render") else session.work(done)
+    work = Work() if isinstance(session.model, Replay) else session.work(done, planning)
     cached = cache.find(list(work.calls)) if cache is not None and session.model.card.reusable else {}
     views = [view for key, view in work.calls.items() if key not in cached]
-    tokens, counted = _tokens(session, views)
+    sample = _sampled(session.model, views)
+    tokens = round(sample.tokens / max(sample.calls, 1) * len(views))
     plans, plan_cost = _plans(session)
     cost = _cost(session.model.card.price, tokens, len(views))
     return Forecast(
@@ -59,9 +70,11 @@ def forecast(session: Session, done: dict[Slot, Record], cache: CallCache | None
         calls_to_make=len(views),
         plans_to_make=plans,
         tokens_in=tokens,
-        tokens_counted=counted,
+        tokens_counted=sample.counted,
+        calls_sampled=sample.calls,
+        tokens_computed=None if sample.fresh is None else round(sample.fresh * tokens),
         cost_usd=None if cost is None or plan_cost is None else cost + plan_cost,
-        time_s=_time(session, tokens),
+        time_s=_time(session.model, sample, tokens, len(views)),
     )
 
 
@@ -104,12 +117,80 @@ def _plans(session: Session) -> tuple[int, float | None]:
     )
 
 
-def _tokens(session: Session, views: Sequence[AnswerView | PairView]) -> tuple[int, bool]:
-    model: Any = session.model
-    prompts = (render(model, view) for view in views)
+class _Sample(NamedTuple):
+    """What some of the calls take."""
+
+    calls: int
+    tokens: int
+    counted: bool
+    """By the model's own tokenizer; else from letters."""
+    fresh: float | None
+    """The part of the tokens that a local model computes, where it computes what calls share only once."""
+    seconds: float
+    """What rendering and tokenising them took."""
+
+
+def _sampled(model: Any, views: Sequence[AnswerView | PairView]) -> _Sample:
+    """Measure some calls in blocks of neighbours, which share as much as they will in the run."""
+    blocks = _blocks(len(views))
+    started = time.perf_counter()
+    rendered = [[render(model, views[index]) for index in block] for block in blocks]
+    prompts = [prompt for block in rendered for prompt in block]
     if isinstance(model, Windowed):
-        return sum(model.length(prompt) for prompt in prompts), hasattr(model, "parameter_count")
-    return round(sum(map(_letters, prompts)) / _BYTES_PER_TOKEN), False
+        tokens, counted = sum(map(model.length, prompts)), isinstance(model, Sized)
+    else:
+        tokens, counted = round(sum(map(_letters, prompts)) / _BYTES_PER_TOKEN), False
+    seconds = time.perf_counter() - started
+    fresh: list[float]
+    match getattr(model, "computes_once", None):
+        case "prefixes":
+            fresh = [_letters_after_neighbour(block) for block in rendered]
+        case "texts":
+            texts = {message.content for view in views for message in render(model, view).messages}
+            fresh = [sum(map(len, texts)) * len(prompts) / max(len(views), 1)]
+        case "nothing":
+            fresh = [sum(len(_text(prompt)) for prompt in prompts)]
+        case _:
+            return _Sample(len(prompts), tokens, counted, None, seconds)
+    share = sum(fresh) / max(sum(len(_text(prompt)) for prompt in prompts), 1)
+    return _Sample(len(prompts), tokens, counted, min(share, 1.0), seconds)
+
+
+def _blocks(calls: int) -> list[range]:
+    """All calls where they are few, else blocks of neighbours at equal distances.
+
+    Example:
+        >>> _blocks(100), len(_blocks(10_000)), _blocks(10_000)[-1]
+        ([range(0, 100)], 8, range(9936, 10000))
+    """
+    if calls <= _BLOCKS * _BLOCK:
+        return [range(calls)]
+    starts = (round(number * (calls - _BLOCK) / (_BLOCKS - 1)) for number in range(_BLOCKS))
+    return [range(start, start + _BLOCK) for start in starts]
+
+
+def _letters_after_neighbour(prompts: Sequence[Prompt]) -> int:
+    """Letters of prompts, in order, that are not the beginning of the one before as well."""
+    texts = sorted(map(_text, prompts))
+    return sum(len(text) - _common(before, text) for before, text in itertools.pairwise(["", *texts]))
+
+
+def _common(one: str, other: str) -> int:
+    """Letters with which two texts begin alike.
+
+    Example:
+        >>> _common("teapot", "teacup"), _common("", "tea"), _common("tea", "tea")
+        (3, 0, 3)
+    """
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if one[:middle] == other[:middle] else (low, middle - 1)
+    return low
+
+
+def _text(prompt: Prompt) -> str:
+    return "\x00".join(message.content for message in prompt.messages)
 
 
 def _letters(prompt: Prompt) -> int:
@@ -120,25 +201,9 @@ def _cost(price: Price | None, tokens: int, calls: int) -> float | None:
     return None if price is None else price.cost_usd(tokens, calls * _TYPICAL_REPLY_TOKENS)
 
 
-def _time(session: Session, tokens: int) -> float | None:
-    """From the model's size and the machine's own measured speed; None for models that run elsewhere."""
-    model: Any = session.model
-    if not hasattr(model, "parameter_count"):
+def _time(model: Model, sample: _Sample, tokens: int, calls: int) -> float | None:
+    """What preparing the calls takes, as measured, and computing them; None for models that run elsewhere."""
+    if sample.fresh is None or not isinstance(model, Foreseeable):
         return None
-    return 2.0 * float(model.parameter_count()) * tokens / (0.5 * _matmul_flops())
-
-
-def _matmul_flops() -> float:
-    """Floating-point operations a second of a matrix product here and now (a tenth of a second of work)."""
-    import time
-
-    import torch
-
-    size = 768
-    one = torch.ones(size, size)
-    one @ one
-    started, rounds = time.perf_counter(), 0
-    while time.perf_counter() - started < 0.1:
-        one @ one
-        rounds += 1
-    return 2.0 * size**3 * rounds / (time.perf_counter() - started)
+    length = tokens // max(calls, 1)
+    return sample.seconds * calls / max(sample.calls, 1) + model.foreseen_seconds(round(sample.fresh * tokens), length)

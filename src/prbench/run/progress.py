@@ -12,7 +12,8 @@ from prbench.types import Record
 PLAIN_SECONDS = 10.0
 
 _TELLING = 30
-"""Records after which the time left can be told: the first ones wait for the model to be loaded."""
+_TELLING_SECONDS = 2.0
+"""Records, and seconds since the first of them, after which the time left can be told."""
 
 
 class Progress:
@@ -28,6 +29,8 @@ class Progress:
         self._credit, self._judged = 0.0, 0
         self._spent_usd = 0.0
         self._started = self._printed = time.monotonic()
+        self._asked = 0
+        self._first_asked = 0.0
         self._bar: _Bar | None = None
         self._asker: Asker | None = None
 
@@ -35,8 +38,20 @@ class Progress:
         """Show what this asker's model computes as well, where it counts."""
         self._asker = asker
 
+    def planning(self, done: int, total: int) -> None:
+        """So many prompts of all are planned: a bar on a terminal, elsewhere a line where it takes long."""
+        if self._quiet or (done % 64 and done < total):
+            return
+        if self._stream.isatty():
+            self._bar = self._bar or _Bar(self._stream, total)
+            self._bar.update(done, "planning: what fits, what is asked only once")
+        elif time.monotonic() - self._printed > PLAIN_SECONDS:
+            self._printed = time.monotonic()
+            self._say(f"planning {done:,}/{total:,}")
+
     def listening(self, work: Work, there: int) -> "Progress":
         """Start to count: so many records are open, so many are there already."""
+        self._stop_bar()
         self._total = len(work.tasks) + len(work.unfit)
         self._started = self._printed = time.monotonic()
         if self._quiet or not self._total:
@@ -51,6 +66,9 @@ class Progress:
         """One more record."""
         self._done += 1
         self._spent_usd = spent_usd
+        if not record.calls or not all(call.cached for call in record.calls):
+            self._first_asked = self._first_asked or time.monotonic()
+            self._asked += 1
         if record.credit is None:
             self._bad += 1
         else:
@@ -67,8 +85,8 @@ class Progress:
         elapsed = max(time.monotonic() - self._started, 1e-6)
         rate = self._done / elapsed
         parts = [f"{rate:.1f}/s"]
-        if min(self._total, _TELLING) <= self._done < self._total:
-            parts.append(f"{clock((self._total - self._done) / rate)} left")
+        if (left := self.seconds_left()) is not None:
+            parts.append(f"{clock(left)} left")
         if self._judged:
             parts.append(f"accuracy so far {self._credit / self._judged:.1%}")
         parts.append(f"without verdict {self._bad}")
@@ -77,14 +95,28 @@ class Progress:
             parts.append(f"${self._spent_usd:.4f}")
         return " · ".join(parts)
 
+    def seconds_left(self) -> float | None:
+        """By the pace of records that were asked for; None at the end, and before there is a pace.
+
+        Records from the cache come all at once, and the first one waits for the model to be loaded: neither counts.
+        """
+        since = time.monotonic() - self._first_asked
+        if self._done >= self._total or self._asked < _TELLING or since < _TELLING_SECONDS:
+            return None
+        return (self._total - self._done) * since / (self._asked - 1)
+
+    def _stop_bar(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        self._stop_bar()
         if self._total and not self._quiet:
             self._say(f"{self._done:,}/{self._total:,} {self.status()}")
 

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any, cast
 
 from prbench.config import RunConfig, digest
-from prbench.contexts import ContextBuilder, is_rater, user_stances
+from prbench.contexts import ContextBuilder, user_stances
 from prbench.data import Suite, load_pairs
 from prbench.errors import ConfigError, did_you_mean
-from prbench.models import BASELINES, Model, Rater, Replay, load_encoder, load_generator, load_model
+from prbench.models import BASELINES, Model, Rater, Replay, is_rater, load_encoder, load_generator, load_model
 from prbench.plan import Plan, Planner, StoredPlans
 from prbench.rank import BM25, Dense, Ranker
 from prbench.results import BaselineScore, PairRow, RunFacts
 from prbench.run.replay import check_contexts
-from prbench.run.work import Slot, Work, plan_work
+from prbench.run.work import Planning, Slot, Work, plan_work
 from prbench.types import AnswerView, Context, Record
 
 Json = dict[str, Any]
@@ -91,8 +91,23 @@ class Session:
             return stored
         return Planner(load_generator(self.config.planner or self.config.model, self.config.options), self.ranker)
 
-    def work(self, done: Mapping[Slot, Record] | None = None) -> Work:
+    def work(self, done: Mapping[Slot, Record] | None = None, planning: Planning | None = None) -> Work:
         """What is still to be asked; every prompt is built here, before the first call."""
+        return plan_work(
+            self.suite,
+            self.model,
+            self.contexts,
+            self.builder(),
+            both_orders=self.config.orders == "both",
+            repeats=self.config.repeats,
+            seed=self.config.seed,
+            done=done,
+            allow_unfit=self.config.allow_unfit,
+            planning=planning,
+        )
+
+    def builder(self) -> ContextBuilder:
+        """Builds what the model is shown, with the plans that are there by now."""
         planner = self.planner
         plans = (
             {}
@@ -101,18 +116,7 @@ class Session:
                 pair.id: plan.plan for pair in self.suite if (plan := self.plans.get(planner.key(pair))) and plan.plan
             }
         )
-        builder = ContextBuilder(self.everything, self.model, ranker=self.ranker, seed=self.config.seed, plans=plans)
-        return plan_work(
-            self.suite,
-            self.model,
-            self.contexts,
-            builder,
-            both_orders=self.config.orders == "both",
-            repeats=self.config.repeats,
-            seed=self.config.seed,
-            done=done,
-            allow_unfit=self.config.allow_unfit,
-        )
+        return ContextBuilder(self.everything, self.model, ranker=self.ranker, seed=self.config.seed, plans=plans)
 
     @property
     def facts(self) -> RunFacts:

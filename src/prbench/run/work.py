@@ -10,12 +10,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
 from prbench.calls import call_key
-from prbench.contexts import ContextBuilder, Unfit, is_rater
+from prbench.contexts import ContextBuilder, Unfit
 from prbench.errors import ContextError
-from prbench.models import Model
+from prbench.models import Model, is_rater
 from prbench.types import AnswerView, Context, Order, Pair, PairView, Prompt, Record
 
 Slot = tuple[str, str, str, int]
+Planning = Callable[[int, int], None]
+"""Hears how many of all pairs and contexts are planned."""
 
 
 class Task(NamedTuple):
@@ -72,12 +74,15 @@ def plan_work(
     seed: int = 0,
     done: Mapping[Slot, Record] | None = None,
     allow_unfit: bool = False,
+    planning: Planning | None = None,
 ) -> Work:
     """List the records that are missing, pair by pair, and the calls they need."""
     work = Work()
     done = done or {}
-    for context in contexts:
-        for pair in _user_by_user(pairs):
+    for place, context in enumerate(contexts):
+        for number, pair in enumerate(_user_by_user(pairs), 1 + place * len(pairs)):
+            if planning is not None:
+                planning(number, len(pairs) * len(contexts))
             slots = [
                 (order, repeat)
                 for order in orders_of(model, pair, both=both_orders, seed=seed)

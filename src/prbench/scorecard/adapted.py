@@ -9,9 +9,7 @@ from dataclasses import replace
 from typing import NamedTuple, TypeVar, cast
 
 from prbench.config import digest
-from prbench.contexts import is_rater
-from prbench.models import Comparer, Model, ModelCard, Rater
-from prbench.models.protocols import Adaptive, Windowed
+from prbench.models import Adaptive, Comparer, Model, ModelCard, Preparable, Rater, Windowed, is_rater
 from prbench.scorecard.protocol import some_posts
 from prbench.types import AnswerView, Channel, Judgment, Message, Outcome, PairView, Prompt
 
@@ -81,7 +79,7 @@ class _Adapted:
 
     def prepare(self) -> None:
         """Load the weights."""
-        if hasattr(self._model, "prepare"):
+        if isinstance(self._model, Preparable):
             self._model.prepare()
 
     def _marked(self, prompt: Prompt, user: str | None) -> Prompt:

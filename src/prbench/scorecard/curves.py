@@ -12,8 +12,7 @@ from prbench.config import digest
 from prbench.data import DatasetRecord, Suite
 from prbench.errors import ConfigError
 from prbench.files import write_whole
-from prbench.models import Model, Replay, load_model
-from prbench.models.protocols import Adaptive
+from prbench.models import Model, Replay, is_adaptive, load_model
 from prbench.results import load_run, versus
 from prbench.run import Evaluation
 from prbench.scorecard.adapted import Point, adapted
@@ -100,7 +99,7 @@ def points_of(model: Model) -> dict[str, tuple[Point, ...]]:
     if isinstance(model, Replay):  # scores made elsewhere say nothing of other numbers of posts
         return found
     reads_posts = Channel.POSTS in model.card.reads
-    if isinstance(model, Adaptive) and getattr(model, "adapts", True):  # a rater may say that it refuses judgments
+    if is_adaptive(model):
         if reads_posts:
             found["shots_with_posts"] = tuple(Point(shots, None) for shots in SHOTS)
         found["shots_without_posts"] = tuple(Point(shots, 0) for shots in SHOTS)

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from prbench import stats
 from prbench.calls import reply
-from prbench.contexts import ContextBuilder, Unfit, is_rater
-from prbench.models import Model
+from prbench.contexts import ContextBuilder, Unfit
+from prbench.models import Model, Preparable, is_rater
 from prbench.scorecard.machine import Machine, load_average
 from prbench.stats import Estimate
 from prbench.types import AnswerView, Context, Frozen, Pair, PairView
@@ -60,7 +60,7 @@ def measure_latency(
         seed: Of the words' order; default: another one each time, so that no earlier measurement left anything.
     """
     draw = random.Random(time.time_ns() if seed is None else seed)  # noqa: S311 - order of words, no secret
-    if hasattr(model, "prepare"):
+    if isinstance(model, Preparable):
         model.prepare()
     shown = [view for view in (_view(builder, pair, context) for pair in pairs) if view is not None]
     times = [_stranger_and_met_again(model, view, draw) for view in shown][WARM_UP:]

@@ -9,8 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from prbench.errors import ConfigError, ModelError, TemplateError
-from prbench.models import Model, Rater, Windowed
-from prbench.models.lists import alone
+from prbench.models import Model, Rater, Windowed, alone
 from prbench.types import AnswerView, Channel, Context, Post
 
 _VIEW = AnswerView(

@@ -7,8 +7,17 @@ from typing import Any, NamedTuple, cast
 from prbench.config import digest
 from prbench.data import Suite, load_pairs
 from prbench.errors import ConfigError, ModelError, PrbenchError
-from prbench.models import Model, ModelCard, Rater, load_encoder, load_model
-from prbench.models.protocols import Adaptive, Forgetful
+from prbench.models import (
+    Adaptive,
+    Forgetful,
+    Model,
+    ModelCard,
+    Preparable,
+    Rater,
+    is_adaptive,
+    load_encoder,
+    load_model,
+)
 from prbench.rank import BM25, Dense
 from prbench.serve.batching import Batcher, Limits
 from prbench.serve.feedback import FeedbackFile
@@ -193,7 +202,7 @@ class RewardService:
 
     @property
     def _learns(self) -> bool:
-        return isinstance(self._model, Adaptive) and getattr(self._model, "adapts", True)
+        return is_adaptive(self._model)
 
     @property
     def _learned(self) -> Mapping[str, Sequence[Judgment]]:
@@ -254,7 +263,7 @@ def open_service(
     rater = check_servable(opened, context, config.options.template)
     pairs = suite if suite is not None else load_pairs(config.suite)
     _check_suite(pairs, context)
-    if hasattr(rater, "prepare"):
+    if isinstance(rater, Preparable):
         rater.prepare()
     if isinstance(rater, Forgetful):
         rater.hold_back()

@@ -98,8 +98,8 @@ def train_contrast(
         tell: Hears how far it is.
     """
     from prbench.config import ModelOptions
+    from prbench.models import load_encoder
     from prbench.models.personal.features import FeatureStore, encoder_revision
-    from prbench.models.registry import load_encoder
 
     everything = load_pairs(suite)
     pairs, held = of_split(everything, split), of_split(everything, validation)
@@ -141,9 +141,9 @@ def train_contrast(
 def _stances(address: str, axes: Axes) -> Any:
     """The tuned encoder of the options, or None; one that cannot be trusted here is refused."""
     from prbench.config import ModelOptions
+    from prbench.models import load_encoder
     from prbench.models.personal.features import FeatureStore
     from prbench.models.personal.stance_encoder import StanceEncoder
-    from prbench.models.registry import load_encoder
 
     if not address:
         return None

@@ -41,10 +41,10 @@ def train(
     other = load_pairs(options.also) if options.also else ()
     added = of_split(other, split) if isinstance(other, Suite) else []
     check_splits([*pairs, *added], [*everything, *other], validation)
+    from prbench.models import load_encoder
     from prbench.models.personal.artifact import TrainingFacts
     from prbench.models.personal.features import FeatureStore
     from prbench.models.personal.reader import Reader
-    from prbench.models.registry import load_encoder
     from prbench.train.loop import Training, save
 
     encoder = FeatureStore(load_encoder(options.encoder, ModelOptions()))

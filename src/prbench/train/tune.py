@@ -42,8 +42,8 @@ def tune(
     pairs, held = of_split(everything, split), of_split(everything, validation)
     written = load_passages() if options.passages else ()
     check_splits(pairs, everything, validation, extra=[passage.text for passage in written])
+    from prbench.models import load_encoder
     from prbench.models.local.embed import SentenceEncoder
-    from prbench.models.registry import load_encoder
     from prbench.train.encoder import Tuning
 
     axes = Axes.of(pairs)

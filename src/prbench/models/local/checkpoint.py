@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from prbench.errors import MissingExtraError, ModelError
+from prbench.models.local.flops import Arithmetic, body_weights, foreseen_seconds
 from prbench.models.registry import ModelOptions
 from prbench.models.revision import folder_revision
 
@@ -86,6 +88,17 @@ class Checkpoint:
 
         with quiet(), torch.device("meta"):
             return sum(parameter.numel() for parameter in kind.from_config(self.config).parameters())
+
+    def foreseen_seconds(self, kind: Any, options: ModelOptions, tokens: int, length: int) -> float:
+        """What so many tokens of prompts of this length would take here, from the config alone."""
+        import torch
+
+        device = pick_device(options.device)
+        with quiet(), torch.device("meta"):
+            model = kind.from_config(self.config)
+        counted = Arithmetic.of(model) or Arithmetic(2 * body_weights(model), 0, 0)
+        run = SimpleNamespace(dtype=options.dtype, device=device)
+        return foreseen_seconds(run, counted, tokens, length)
 
 
 def require_extra(address: str) -> None:

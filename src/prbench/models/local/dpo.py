@@ -5,7 +5,7 @@ with β = 1), summed over the answer's tokens and the mark that ends its turn. T
 """
 
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from prbench.errors import AddressError
 from prbench.models.local.batching import Item
@@ -59,6 +59,12 @@ class CausalModel:
 
         return self.checkpoint.parameter_count(AutoModelForCausalLM)
 
+    def foreseen_seconds(self, tokens: int, length: int) -> float:
+        """What computing so many tokens of prompts of this length would take here."""
+        from transformers import AutoModelForCausalLM
+
+        return self.checkpoint.foreseen_seconds(AutoModelForCausalLM, self._options, tokens, length)
+
 
 class ImplicitReward(LocalRater):
     """How much likelier the policy finds an answer than the reference does."""
@@ -105,6 +111,15 @@ class ImplicitReward(LocalRater):
     def parameter_count(self) -> int:
         """Parameters of both models together, from their configs alone."""
         return sum(model.parameter_count() for model in self._models)
+
+    @property
+    def computes_once(self) -> Literal["prefixes", "nothing"]:
+        """What several prompts share and is computed once."""
+        return "prefixes" if self._shared else "nothing"
+
+    def foreseen_seconds(self, tokens: int, length: int) -> float:
+        """What computing so many tokens of prompts of this length would take here, in both models."""
+        return sum(model.foreseen_seconds(tokens, length) for model in self._models)
 
     def _encode(self, prompt: Prompt) -> Item:
         return tuple(model.encoder.encode_answer(prompt) for model in self._models)

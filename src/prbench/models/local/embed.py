@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -193,6 +193,16 @@ class SimilarityRater:
         from transformers import AutoModel
 
         return self.encoder.checkpoint.parameter_count(AutoModel)
+
+    computes_once: ClassVar[Literal["texts"]] = "texts"
+    """What several prompts share and is computed once."""
+
+    def foreseen_seconds(self, tokens: int, length: int) -> float:
+        """What embedding texts of so many tokens would take here; each text is read on its own."""
+        from transformers import AutoModel
+
+        window = length if self.encoder.window is None else min(length, self.encoder.window)
+        return self.encoder.checkpoint.foreseen_seconds(AutoModel, self.encoder._options, tokens, window)
 
     def render(self, view: AnswerView) -> Prompt:
         """Each text as a turn of its own: the model sees them one by one."""

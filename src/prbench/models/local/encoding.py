@@ -51,6 +51,10 @@ class Encoder:
         types = fields.get("token_type_ids") if self.format == "pair" else None
         return Encoding(array("i", fields["input_ids"]), None if types is None else array("i", types))
 
+    def written_out(self, prompt: Prompt) -> str:
+        """The text of the tokens, special ones included, as the model reads it."""
+        return str(self._tokenizer.decode(list(self.encode(prompt).ids), skip_special_tokens=False))
+
     def encode_answer(self, prompt: Prompt) -> Encoding:
         """Tokenise the whole prompt and find where the answer starts.
 

@@ -7,14 +7,15 @@ that conversation alone, in any batch. A checkpoint without a trained head is re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from prbench.errors import AddressError
-from prbench.models.flops import Effort, causal_keys
+from prbench.models.effort import Effort
 from prbench.models.head import read_head
 from prbench.models.local.batching import Item, Scored, pad, score_all
 from prbench.models.local.checkpoint import Checkpoint
 from prbench.models.local.encoding import Encoder, Encoding
+from prbench.models.local.flops import causal_keys
 from prbench.models.local.hidden import HiddenStates
 from prbench.models.local.prefix import PrefixScorer, Request
 from prbench.models.local.rater import LocalRater
@@ -90,11 +91,26 @@ class SequenceClassifier(LocalRater):
 
         return self._checkpoint.parameter_count(AutoModelForSequenceClassification)
 
+    @property
+    def computes_once(self) -> Literal["prefixes", "nothing"]:
+        """What several prompts share and is computed once; encoders see both ways and share nothing."""
+        return "nothing" if self._encoder.format == "pair" or not self._shared else "prefixes"
+
+    def foreseen_seconds(self, tokens: int, length: int) -> float:
+        """What computing so many tokens of prompts of this length would take here."""
+        from transformers import AutoModelForSequenceClassification
+
+        return self._checkpoint.foreseen_seconds(AutoModelForSequenceClassification, self._options, tokens, length)
+
     @cached_property
     def _model(self) -> Any:
         from transformers import AutoModelForSequenceClassification
 
         return self._checkpoint.load_weights(AutoModelForSequenceClassification, self._options)
+
+    def written_out(self, prompt: Prompt) -> str:
+        """The prompt as one text, with the special tokens of the chat template."""
+        return self._encoder.written_out(prompt)
 
     def _encode(self, prompt: Prompt) -> Item:
         return (self._encoder.encode(prompt),)

@@ -9,11 +9,12 @@ from weakref import WeakValueDictionary
 
 from prbench.config import ModelOptions
 from prbench.errors import MissingExtraError, ModelError
-from prbench.models.flops import Effort, matmul_peak
+from prbench.models.effort import Effort
 from prbench.models.local import weights
 from prbench.models.local.adapter import is_adapter, open_adapter
 from prbench.models.local.checkpoint import Checkpoint, pick_device
 from prbench.models.local.encoding import Encoder
+from prbench.models.local.flops import matmul_peak
 from prbench.models.local.prefix import PrefixScorer
 from prbench.types import Message, Prompt
 
@@ -93,6 +94,12 @@ class LanguageModel:
         from transformers import AutoModelForCausalLM
 
         return self.checkpoint.parameter_count(AutoModelForCausalLM)
+
+    def foreseen_seconds(self, tokens: int, length: int) -> float:
+        """What computing so many tokens of prompts of this length would take here."""
+        from transformers import AutoModelForCausalLM
+
+        return self.checkpoint.foreseen_seconds(AutoModelForCausalLM, self.options, tokens, length)
 
     def reply_tokens(self, words: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
         """The tokens with which a reply that is one of these short words can begin, for each word.

@@ -15,7 +15,7 @@ from typing import ClassVar, Literal, NamedTuple, get_args
 
 from prbench.config import ModelOptions
 from prbench.errors import AddressError, did_you_mean
-from prbench.models.flops import Accounted, Effort
+from prbench.models.effort import Effort
 from prbench.models.local.generate import LanguageModelGenerator
 from prbench.models.local.hidden import HiddenStates
 from prbench.models.local.language_model import LanguageModel, open_named
@@ -87,7 +87,7 @@ def _parse(rest: str) -> tuple[str, Mode]:
     raise AddressError(f"unknown mode {mode!r} in 'lm:{rest}'", hint=did_you_mean(mode, get_args(Mode)))
 
 
-class _LogitReader(Accounted):
+class _LogitReader:
     """What all modes share: a template, one way of asking for logits, one loop over prompts."""
 
     mode: ClassVar[Mode]
@@ -132,13 +132,24 @@ class _LogitReader(Accounted):
         """Tokens that this prompt takes, special tokens included."""
         return len(self._model.encoder.encode(_conversation(prompt)).ids)
 
+    def written_out(self, prompt: Prompt) -> str:
+        """The prompt as one text, with the special tokens of the chat template."""
+        return self._model.encoder.written_out(_conversation(prompt))
+
     def prepare(self) -> None:
         """Load the weights."""
         _ = self._model.scorer
 
+    computes_once: ClassVar[Literal["prefixes"]] = "prefixes"
+    """What several prompts share and is computed once."""
+
     def parameter_count(self) -> int:
         """Parameters of the model, from its config alone."""
         return self._model.parameter_count()
+
+    def foreseen_seconds(self, tokens: int, length: int) -> float:
+        """What computing so many tokens of prompts of this length would take here."""
+        return self._model.foreseen_seconds(tokens, length)
 
     @abstractmethod
     def _requests(self, prompt: Prompt) -> tuple[Request, ...]:

@@ -7,8 +7,9 @@ prompt that is longer than the window is never cut; it is yielded as invalid, wi
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 
-from prbench.models.flops import Accounted, Effort, matmul_peak
+from prbench.models.effort import Effort
 from prbench.models.local.batching import Item, Scored, longest
+from prbench.models.local.flops import matmul_peak
 from prbench.models.local.prefix import PrefixScorer, Request
 from prbench.models.registry import ModelOptions
 from prbench.prompts.template import Template
@@ -18,7 +19,7 @@ _CHUNK = 512
 """Views tokenised ahead of scoring: enough to share much, few enough that the first score comes at once."""
 
 
-class LocalRater(Accounted):
+class LocalRater:
     """Rates with weights on this machine. Subclasses say how a prompt is encoded and what is read from its logits.
 
     Args:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from prbench.config import ModelOptions
 from prbench.errors import AddressError, ModelError, did_you_mean
-from prbench.models.flops import Accounted, Effort
+from prbench.models.effort import Effort
 from prbench.models.protocols import ModelCard
 from prbench.models.remote.completions import Call, Completion, Completions, estimate_tokens
 from prbench.models.remote.dialects import DIALECTS, Dialect
@@ -151,7 +151,7 @@ def _key_variable(address: _Address, options: ModelOptions) -> str | None:
     return dialect.key_variable if host in (dialect.host, named) or is_loopback(host) else None
 
 
-class ChatGenerator(Accounted):
+class ChatGenerator:
     """A chat model that writes.
 
     Args:

@@ -14,7 +14,7 @@ import httpx
 
 from prbench.config import Price
 from prbench.errors import ModelError
-from prbench.models.flops import Effort
+from prbench.models.effort import Effort
 from prbench.models.remote.dialects import Call, Dialect, Said
 from prbench.models.remote.stream import stream
 from prbench.models.remote.wire import Fault, Refused, Wire

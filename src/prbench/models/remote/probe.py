@@ -6,6 +6,7 @@ Score the first one where the weights are (`prbench models probe hf:DIR`) and st
 
 from prbench.config import ModelOptions
 from prbench.errors import AddressError, ModelError
+from prbench.models.lists import alone
 from prbench.models.registry import load_model
 from prbench.types import AnswerView
 
@@ -27,10 +28,10 @@ def probe_score(address: str, options: ModelOptions | None = None) -> float:
         >>> probe_score("longer")
         11.0
     """
-    model = load_model(address, options)
-    if not hasattr(model, "rate"):
+    rater = alone(load_model(address, options))
+    if rater is None:
         raise AddressError(f"{address!r} judges pairs and gives no scores", hint="name a rater, for example hf:DIR")
-    [(_, outcome)] = model.rate(PROBES[:1])
+    [(_, outcome)] = rater.rate(PROBES[:1])
     if outcome.score is None:
         raise ModelError(f"{address!r} gave the probe no score: {outcome.reason}", hint="see whether it scores at all")
     return float(outcome.score)

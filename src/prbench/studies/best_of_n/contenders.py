@@ -7,8 +7,7 @@ from typing import NamedTuple
 from prbench.config import digest
 from prbench.errors import ConfigError
 from prbench.graders import RubricJudge, shares, shares_training
-from prbench.models import Model, ModelCard, Rater, load_model
-from prbench.models.lists import alone
+from prbench.models import Model, ModelCard, Rater, alone, load_model
 from prbench.studies.best_of_n.settings import Ranked
 from prbench.types import Channel, Context
 

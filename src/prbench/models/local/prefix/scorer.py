@@ -16,8 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from prbench.models.flops import Arithmetic, Effort, causal_keys
+from prbench.models.effort import Effort
 from prbench.models.local.batching import plan_batches, try_forward
+from prbench.models.local.flops import Arithmetic, causal_keys
 from prbench.models.local.prefix.forward import CausalForward
 from prbench.models.local.prefix.plan import Plan, Step, halves, plan
 from prbench.models.local.prefix.support import choose_way, estimate_cost

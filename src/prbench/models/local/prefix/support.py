@@ -7,7 +7,7 @@ go, be it branch by branch or under a mask, is run plainly, whatever the reason.
 from collections.abc import Iterator
 from typing import Any
 
-from prbench.models.flops import attention_width, body_weights
+from prbench.models.local.flops import attention_width, body_weights
 from prbench.models.local.prefix.forward import CausalForward
 from prbench.models.local.prefix.plan import Cost, Piece, Step
 from prbench.models.local.prefix.tree import Tree

@@ -6,9 +6,7 @@ part of its weights that differs by token and is not counted at all.
 """
 
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple, Self
 
@@ -16,78 +14,9 @@ _PEAK_SECONDS = 0.2
 _PEAK_TRIES = 3
 _PEAK_SIZE = {"cpu": 1024}
 _PEAK_SIZE_ELSEWHERE = 4096
+_USUAL_SHARE = 0.5
+"""Of the peak, as runs of small models on processors reach it (`peak_share` in their results: .4 to .8)."""
 _EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")
-
-
-@dataclass
-class Effort:
-    """What scoring took so far, and what it would have taken without sharing; padding not counted.
-
-    Example:
-        >>> Effort(naive_tokens=30, computed_tokens=10) + Effort(naive_tokens=5, computed_tokens=5, seconds=0.5)
-        Effort(naive_tokens=35, computed_tokens=15, flops=0.0, seconds=0.5)
-    """
-
-    naive_tokens: int = 0
-    computed_tokens: int = 0
-    flops: float = 0.0
-    """Useful operations; 0 where they cannot be counted."""
-    seconds: float = 0.0
-    """Time in the model's passes: no loading, no tokenising."""
-
-    def __add__(self, other: "Effort") -> "Effort":
-        return Effort(
-            self.naive_tokens + other.naive_tokens,
-            self.computed_tokens + other.computed_tokens,
-            self.flops + other.flops,
-            self.seconds + other.seconds,
-        )
-
-    def __sub__(self, other: "Effort") -> "Effort":
-        return self + Effort(-other.naive_tokens, -other.computed_tokens, -other.flops, -other.seconds)
-
-    @property
-    def tokens_per_s(self) -> float | None:
-        """Tokens computed in a second of passes; None before the first."""
-        return self.computed_tokens / self.seconds if self.seconds > 0 else None
-
-    @property
-    def flops_per_s(self) -> float | None:
-        """Useful operations in a second of passes; None where they are not counted."""
-        return self.flops / self.seconds if self.flops and self.seconds > 0 else None
-
-    def share_of(self, peak_flops: float | None) -> float | None:
-        """Which part of the machine's peak was used; None where one of the two is unknown.
-
-        Example:
-            >>> Effort(flops=3e9, seconds=2.0).share_of(2e9)
-            0.75
-        """
-        return self.flops_per_s / peak_flops if self.flops_per_s and peak_flops else None
-
-
-class Accounted(ABC):
-    """A model that knows what its scoring took."""
-
-    @property
-    @abstractmethod
-    def effort(self) -> Effort:
-        """What scoring took so far; asking loads no weights."""
-
-    @property
-    @abstractmethod
-    def peak_flops(self) -> float | None:
-        """Operations per second of a matrix product here, as this model makes it; None before weights are loaded."""
-
-    @property
-    def naive_tokens(self) -> int:
-        """Tokens that a run of every prompt in full would have computed so far, padding not counted."""
-        return self.effort.naive_tokens
-
-    @property
-    def computed_tokens(self) -> int:
-        """Tokens computed so far, padding not counted."""
-        return self.effort.computed_tokens
 
 
 class Arithmetic(NamedTuple):
@@ -117,6 +46,18 @@ class Arithmetic(NamedTuple):
     def flops(self, tokens: int, keys: int, rows: int) -> int:
         """Operations for so many tokens, which see so many keys all together, and rows of logits."""
         return self.per_token * tokens + self.per_key * keys + self.per_row * rows
+
+
+def foreseen_seconds(model: Any, arithmetic: Arithmetic, tokens: int, length: int) -> float:
+    """What so many tokens of prompts of this length would take, by the speed of a matrix product here and now.
+
+    Args:
+        model: Says with `dtype` and `device` how it would be run.
+        arithmetic: Operations of the model.
+        tokens: To be computed.
+        length: Of a whole prompt; a token sees half of it, on the mean.
+    """
+    return arithmetic.flops(tokens, tokens * length // 2, rows=0) / (_USUAL_SHARE * matmul_peak(model))
 
 
 def causal_keys(start: int, end: int) -> int:

@@ -1,0 +1,36 @@
+"""The rooms of the package: what they may import from each other, and how their things are named."""
+
+import ast
+from pathlib import Path
+
+SOURCES = Path(__file__).parent.parent / "src"
+MODULES = sorted((SOURCES / "prbench").rglob("*.py"))
+
+
+def room_of(dotted: str) -> str:
+    """`prbench.models` of `prbench.models.local.hf`."""
+    return ".".join(dotted.split(".")[:2])
+
+
+def imported(path: Path) -> set[str]:
+    """Modules that a file imports, and names that it imports from them, all dotted."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{name.name}" for name in node.names)}
+        elif isinstance(node, ast.Import):
+            found |= {name.name for name in node.names}
+    return {name for name in found if name.startswith("prbench.")}
+
+
+def private(dotted: str) -> bool:
+    parts = dotted.split(".")[2:]  # prbench._version is everybody's
+    return any(part.startswith("_") and not part.startswith("__") for part in parts)
+
+
+def test_nothing_private_is_imported_from_another_room():
+    reached: dict[str, set[str]] = {}
+    for path in MODULES:
+        dotted = ".".join(path.relative_to(SOURCES).with_suffix("").parts)
+        reached[dotted] = {name for name in imported(path) if private(name) and room_of(name) != room_of(dotted)}
+    assert not {name: found for name, found in reached.items() if found}
