@@ -151,6 +151,8 @@ def verdict_fields(outcomes: Sequence[Outcome], order: str) -> Mapping[str, Any]
     (only,) = outcomes
     if only.verdict is None:
         return {"status": "invalid", "reason": "the model gave no verdict"}
+    if only.margin is not None and only.margin * {"first": 1, "tie": 0, "second": -1}[only.verdict] < 0:
+        return {"status": "invalid", "reason": "the model's margin speaks against its verdict"}
     margin = only.margin if only.margin is None or order != "chosen-second" else -only.margin
     return {"status": "ok", "verdict": only.verdict, "margin": margin}
 

@@ -42,6 +42,7 @@ def evaluate_session(session: Session, folder: RunFolder, running: Running) -> E
                 folder,
                 cache=cache,
                 listening=progress.listening,
+                planning=progress.planning,
                 max_cost_usd=running.max_cost_usd,
                 fresh=running.fresh,
                 workers=running.workers,
@@ -64,7 +65,8 @@ def _refuse_over_budget(session: Session, folder: RunFolder, running: Running, c
 
 def _forecast(session: Session, folder: RunFolder, running: Running, cache: CallCache | None) -> Forecast:
     check_claim(session, folder)
-    return forecast(session, {} if running.fresh else folder.records(), cache)
+    with Progress(quiet=running.quiet) as progress:
+        return forecast(session, {} if running.fresh else folder.records(), cache, progress.planning)
 
 
 @contextmanager

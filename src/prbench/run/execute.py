@@ -20,8 +20,19 @@ from prbench.config import digest
 from prbench.errors import PrbenchError, RunError
 from prbench.files import Appender, exists
 from prbench.models import Replay
-from prbench.results import QUALITY, Result, RunFolder, Timing, distinct_calls, read_plans, read_result, recompute
-from prbench.results.parquet import write_parquet
+from prbench.results import (
+    QUALITY,
+    Result,
+    RunFolder,
+    Timing,
+    contradictions,
+    distinct_calls,
+    read_plans,
+    read_result,
+    recompute,
+    seal,
+)
+from prbench.results.parquet import TABLE, write_parquet
 from prbench.run.engine import Engine, Listener
 from prbench.run.plans import make_plans, measure_plans
 from prbench.run.progress import Progress
@@ -114,7 +125,9 @@ def _execute(
         timing = timing.model_copy(update={"finished": before})
     result = recompute(folder, records.values()).model_copy(update={"timing": timing})
     folder.write_json("result.json", result.to_json())
-    write_parquet(folder.path / "records.parquet", records.values())
+    write_parquet(folder.path / TABLE, records.values())
+    if not any(contradictions(records.values())):
+        seal(folder)  # computed from these very records by the function that verifies
     return Evaluation.of(result, records.values(), folder.path)
 
 

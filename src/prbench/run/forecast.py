@@ -7,14 +7,8 @@ from typing import Any, NamedTuple
 
 from prbench.calls import CallCache
 from prbench.config import Price
-<<<<<<< HEAD
 from prbench.contexts import Unfit
-from prbench.errors import BudgetError
 from prbench.models import Replay, Sized, Windowed, is_rater
-=======
-from prbench.contexts import Unfit, is_rater
-from prbench.models import Windowed
->>>>>>> 7f34513 (Money is written ahead of every request; one budget and one journal for run, build, plan and studies)
 from prbench.run.session import Session
 from prbench.run.work import Planning, Slot, Work, render
 from prbench.types import AnswerView, Frozen, PairView, Prompt, Record
@@ -190,16 +184,9 @@ def _cost(price: Price | None, tokens: int, calls: int) -> float | None:
     return None if price is None else price.cost_usd(tokens, calls * _TYPICAL_REPLY_TOKENS)
 
 
-<<<<<<< HEAD
-def _time(session: Session, tokens: int) -> float | None:
-    """From the model's size and the machine's own measured speed; None for models that run elsewhere."""
-    model = session.model
-    if not isinstance(model, Sized):
-=======
 def _time(model: Any, sample: _Sample, tokens: int, calls: int) -> float | None:
     """What preparing the calls takes, as measured, and computing them; None for models that run elsewhere."""
     if sample.fresh is None or not hasattr(model, "foreseen_seconds"):
->>>>>>> landing-minutes
         return None
     length = tokens // max(calls, 1)
     return sample.seconds * calls / max(sample.calls, 1) + float(
