@@ -22,10 +22,11 @@ from prbench.calls.budget import FILE, read_spending
 from prbench.config import ModelOptions, Price, RunConfig
 from prbench.data import Suite, write_pairs
 from prbench.errors import BudgetError, RunError
-from prbench.judge import Grading
-from prbench.judge.chat import ChatJudge
-from prbench.models import chat, load_generator
-from prbench.models._wire import Backoff
+from prbench.graders import Grading
+from prbench.graders.chat import ChatJudge
+from prbench.models import load_generator
+from prbench.models.remote import chat
+from prbench.models.remote.wire import Backoff
 from prbench.plan import Planner, needs_of
 from prbench.results import RunFolder
 from prbench.run import PlanFile, Session, execute

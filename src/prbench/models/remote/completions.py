@@ -15,10 +15,10 @@ import httpx
 from prbench.config import Price
 from prbench.errors import ModelError
 from prbench.models.effort import Effort
+from prbench.models.meter import Meter, current_meter
 from prbench.models.remote.dialects import Call, Dialect, Said
 from prbench.models.remote.stream import stream
 from prbench.models.remote.wire import Bill, Fault, Refused, Wire
-from prbench.models.meter import Meter, current_meter
 from prbench.types import Outcome, Prompt
 
 __all__ = ["Call", "Completion", "Completions", "estimate_tokens"]
