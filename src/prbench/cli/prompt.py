@@ -89,8 +89,9 @@ def _named(session: "Session", name: str) -> "Pair":
 
 
 def _shown(session: "Session", pair: "Pair", order: str, raw: bool) -> dict[str, Any]:
-    from prbench.contexts import Unfit, is_rater, render_all
+    from prbench.contexts import Unfit, render_all
     from prbench.errors import ContextError
+    from prbench.models import is_rater
 
     (context,) = session.contexts
     found = session.builder().show(pair, context)

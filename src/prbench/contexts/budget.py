@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple, cast
 
-from prbench.models import Comparer, Model, Windowed, is_rater
+from prbench.models import Comparer, Model, Rater, Windowed, is_rater
 from prbench.rank import Ranker
 from prbench.types import PairView, Post, Prompt, Status
 

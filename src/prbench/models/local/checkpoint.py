@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from prbench.errors import MissingExtraError, ModelError
-from prbench.models.flops import Arithmetic, body_weights, foreseen_seconds
+from prbench.models.local.flops import Arithmetic, body_weights, foreseen_seconds
 from prbench.models.registry import ModelOptions
 from prbench.models.revision import folder_revision
 
