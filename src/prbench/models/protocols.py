@@ -181,6 +181,20 @@ class Sized(Protocol):
 
 
 @runtime_checkable
+class Foreseen(Protocol):
+    """A local model that can say beforehand what its calls will take."""
+
+    @property
+    def computes_once(self) -> str:
+        """What calls share and the model computes once: `prefixes`, `texts` or `nothing`."""
+        ...
+
+    def foreseen_seconds(self, tokens: int, length: int) -> float:
+        """How long so many tokens take in prompts of a length, without loading the weights."""
+        ...
+
+
+@runtime_checkable
 class Accounted(Protocol):
     """A model that knows what its scoring took."""
 

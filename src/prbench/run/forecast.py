@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from prbench.calls import CallCache
 from prbench.config import Price
 from prbench.contexts import Unfit
-from prbench.models import Replay, Sized, Windowed, is_rater
+from prbench.models import Foreseen, Replay, Sized, Windowed, is_rater
 from prbench.run.session import Session
 from prbench.run.work import Planning, Slot, Work, render
 from prbench.types import AnswerView, Frozen, PairView, Prompt, Record
@@ -125,7 +125,7 @@ def _sampled(model: Any, views: Sequence[AnswerView | PairView]) -> _Sample:
         tokens, counted = round(sum(map(_letters, prompts)) / _BYTES_PER_TOKEN), False
     seconds = time.perf_counter() - started
     fresh: list[float]
-    match getattr(model, "computes_once", None):
+    match model.computes_once if isinstance(model, Foreseen) else None:
         case "prefixes":
             fresh = [_letters_after_neighbour(block) for block in rendered]
         case "texts":
@@ -186,7 +186,7 @@ def _cost(price: Price | None, tokens: int, calls: int) -> float | None:
 
 def _time(model: Any, sample: _Sample, tokens: int, calls: int) -> float | None:
     """What preparing the calls takes, as measured, and computing them; None for models that run elsewhere."""
-    if sample.fresh is None or not hasattr(model, "foreseen_seconds"):
+    if sample.fresh is None or not isinstance(model, Foreseen):
         return None
     length = tokens // max(calls, 1)
     return sample.seconds * calls / max(sample.calls, 1) + float(
