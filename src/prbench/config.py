@@ -25,6 +25,11 @@ class Price(Frozen):
     per_million_in: float = Field(ge=0)
     per_million_out: float = Field(ge=0)
 
+    @property
+    def costs(self) -> bool:
+        """Whether a call costs anything."""
+        return self.per_million_in > 0 or self.per_million_out > 0
+
     def cost_usd(self, tokens_in: float, tokens_out: float) -> float:
         """Price one call.
 

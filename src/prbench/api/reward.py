@@ -13,7 +13,7 @@ from typing import Any, TypedDict, cast
 from prbench.api.evaluating import evaluate, open_model
 from prbench.config import ModelOptions, cache_folder, digest
 from prbench.contexts import Unfit
-from prbench.contexts.budget import Budget
+from prbench.contexts.budget import PromptBudget
 from prbench.data import Suite
 from prbench.errors import ConfigError, ModelError
 from prbench.files import read_model, write_whole
@@ -145,7 +145,7 @@ def evaluate_personalized_reward(
 
 def _rate(model: Model, question: str, answer: str, posts: tuple[Post, ...]) -> Outcome:
     """Score the answer with as many posts as fit, chosen as in the benchmark."""
-    fitted = Budget(model, BM25()).fit(PairView(question, answer, answer, posts))
+    fitted = PromptBudget(model, BM25()).fit(PairView(question, answer, answer, posts))
     if isinstance(fitted, Unfit):
         return Outcome.invalid(fitted.reason)
     ((_, outcome),) = list(cast(Rater, model).rate([fitted.view.answers()[0]]))

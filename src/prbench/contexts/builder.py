@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from prbench.contexts.budget import Budget, Unfit
+from prbench.contexts.budget import PromptBudget, Unfit
 from prbench.contexts.derange import mirror_twins, other_users
 from prbench.errors import ContextError
 from prbench.models import Model
@@ -56,7 +56,7 @@ class ContextBuilder:
         self._ranker = ranker or BM25()
         self._seed = seed
         self._plans = {} if plans is None else plans
-        self._budget = Budget(model, self._ranker)
+        self._budget = PromptBudget(model, self._ranker)
         self._others: dict[tuple[str, str], str] | None = None
         self._twins: dict[str, Pair] | None = None
         self._profiles: dict[tuple[str, str], tuple[Post, ...]] = {}
