@@ -71,7 +71,11 @@ def run(
     suite: Annotated[str, typer.Option("--suite", "-s", help="Suite name, file, or NAME=FOLDER.")] = "mirror",
     context: Annotated[
         str,
-        typer.Option("--context", "-c", help="Comma-separated: none, profile, retrieved@K, other, opposite, plan, …"),
+        typer.Option(
+            "--context",
+            "-c",
+            help="Comma-separated: none, profile, retrieved@K, recent@K, diluted@K, other, opposite, plan, …",
+        ),
     ] = "none,profile,other",
     split: Annotated[str, typer.Option(help="Part of the suite; 'all' for all of it.")] = "test",
     limit: Annotated[int | None, typer.Option(min=1, help="At most so many pairs (whole mirrored couples).")] = None,

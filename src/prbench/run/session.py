@@ -184,7 +184,7 @@ def _lacking(suite: Suite) -> set[str]:
     """Contexts that no pair of this suite can have: without profiles nobody's posts, without rubrics no oracle."""
     lacking: set[str] = set()
     if not any(pair.profile for pair in suite):
-        lacking |= {"profile", "retrieved", "other", "opposite", "plan", "profile+plan"}
+        lacking |= {"profile", "retrieved", "recent", "diluted", "other", "opposite", "plan", "profile+plan"}
     if not any(pair.rubric_aspects for pair in suite):
         lacking.add("oracle")
     return lacking
