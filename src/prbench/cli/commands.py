@@ -4,6 +4,7 @@ import json
 import shutil
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -44,7 +45,7 @@ def run(
     running = Running(Workers.of(engine, workers), use_cache, fresh, max_cost, quiet)
     session = Session(RunConfig.of(**settings))
     if not quiet:
-        for line in session.everything.record.notes:
+        for line in (*session.everything.record.notes, *session.notes):
             _say(f"note: {line}")
     folder = RunFolder(out or session.default_folder())
     if dry_run:
@@ -60,6 +61,7 @@ def run(
         _say(f"\nrun: {found.folder}    (the same command continues it{more})")
     if page and found.folder is not None:
         _write_page(found.folder)
+    _refuse_nothing(found)
     _gate(found, fail_under)
 
 
@@ -251,6 +253,16 @@ def read_columns(texts: Sequence[str]) -> dict[str, str]:
             raise ConfigError(f"--column {text!r} should be FIELD=COLUMN", hint="for example --column question=prompt")
         columns[name] = column
     return columns
+
+
+def _refuse_nothing(found: Evaluation) -> None:
+    """Exit with 1 where not a single record has a verdict, with the reason that most of them give."""
+    if any(context.accuracy.n for context in found.contexts.values()):
+        return
+    reasons = Counter(record.reason for record in found.records if record.reason)
+    (reason, count), *_ = reasons.most_common(1) or [("there are no records", 0)]
+    _say(f"error: no verdict in {len(found.records):,} records; {count:,} times: {reason}")
+    raise typer.Exit(EXIT_BELOW)
 
 
 def _gate(found: Evaluation, fail_under: float | None) -> None:

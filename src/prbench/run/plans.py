@@ -13,7 +13,7 @@ from prbench.calls import Budget, CallCache
 from prbench.calls.budget import FILE as SPEND
 from prbench.config import ModelOptions
 from prbench.contexts import Unfit
-from prbench.errors import MissingExtraError, PrbenchError, RunError
+from prbench.errors import MissingExtraError, PrbenchError, RunError, install_hint
 from prbench.files import Appender, locked
 from prbench.models import load_encoder
 from prbench.models.local import weights
@@ -235,5 +235,5 @@ def fetch_matcher() -> str | None:
     except PrbenchError as error:
         return error.message
     except ImportError:
-        return "torch and transformers are not installed (pip install 'personalized-rewardbench[hf]')"
+        return f"torch and transformers are not installed ({install_hint('hf')})"
     return None
