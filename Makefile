@@ -39,6 +39,10 @@ test: $(VENV)/.dev ## style, types, layers, all tests
 	@$(BIN)/python tests/browser/install.py --try
 	$(BIN)/python -m pytest -n 2
 
+.PHONY: wheel-check
+wheel-check: ## build the wheel, install it bare outside the repository, run the README's commands
+	@$(PYTHON) tests/wheel_check.py
+
 test-browser: $(VENV)/.dev ## all pages in a real browser; installs Chromium where it is missing
 	@$(BIN)/python tests/browser/install.py
 	$(BIN)/python -m pytest -m 'browser or not browser' -rs tests/browser

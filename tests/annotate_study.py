@@ -12,7 +12,7 @@ from html import unescape
 from pathlib import Path
 
 from prbench.annotate.answer import DIMENSIONS, PLACES, Answer, Scores
-from prbench.annotate.serve import Place, listen
+from prbench.annotate.serve import Endpoint, listen
 from prbench.annotate.store import Store
 from prbench.annotate.study import Opened, StudyOptions, open_study
 from prbench.annotate.tasks import next_code, save, show
@@ -76,7 +76,7 @@ def prefer_green(shown: object, green_first: bool) -> Answer:
 class Site:
     """A study that is being served."""
 
-    def __init__(self, opened: Opened, place: Place) -> None:
+    def __init__(self, opened: Opened, place: Endpoint) -> None:
         self.store, self.url = opened.store, place.url
         self.links = [place.link(invitation) for invitation in opened.invitations]
 

@@ -104,7 +104,14 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'prbench' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    try:
+        return getattr(import_module(_HOMES[name]), name)
+    except ModuleNotFoundError as error:
+        from prbench.errors import MissingExtraError
+
+        if (missing := MissingExtraError.of(error, f"prbench.{name}")) is None:
+            raise
+        raise missing from error
 
 
 def __dir__() -> list[str]:

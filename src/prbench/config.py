@@ -25,6 +25,11 @@ class Price(Frozen):
     per_million_in: float = Field(ge=0)
     per_million_out: float = Field(ge=0)
 
+    @property
+    def costs(self) -> bool:
+        """Whether a call costs anything."""
+        return self.per_million_in > 0 or self.per_million_out > 0
+
     def cost_usd(self, tokens_in: float, tokens_out: float) -> float:
         """Price one call.
 
@@ -119,7 +124,8 @@ class RunConfig(Frozen):
         if not known:
             raise ConfigError("no context was given", hint="for example none,profile,other")
         try:
-            return cls.model_validate({**settings, "contexts": known})
+            named = {"model": one_address(settings["model"])} if isinstance(settings.get("model"), str) else {}
+            return cls.model_validate({**settings, **named, "contexts": known})
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"]))
@@ -135,6 +141,26 @@ class RunConfig(Frozen):
         if self.options.template is not None and self.options.template.is_file():
             data["template"] = _checksum(self.options.template)
         return data
+
+
+def one_address(address: str) -> str:
+    """A model's address in the one spelling that its folder has: from the working folder, where it lies below it.
+
+    Example:
+        >>> one_address("longer"), one_address("hf:org/name"), one_address("hf:./no/such/folder")
+        ('longer', 'hf:org/name', 'hf:./no/such/folder')
+    """
+    scheme, colon, rest = address.partition(":")
+    name, mark, fragment = rest.partition("#")
+    try:
+        if not colon or not name or not Path(name).expanduser().is_dir():
+            return address
+    except OSError:  # too long for a path, or not to be looked at
+        return address
+    folder = Path(os.path.abspath(Path(name).expanduser()))  # noqa: PTH100  # links are not followed
+    here = Path.cwd()
+    own = str(folder.relative_to(here)) if folder.is_relative_to(here) else str(folder)
+    return f"{scheme}:{own}{mark}{fragment}"
 
 
 def _checksum(path: Path) -> str:

@@ -78,6 +78,20 @@ class StudyError(PrbenchError, ValueError):
     """A downstream study that cannot be read, or from which nothing may be ranked."""
 
 
+EXTRAS: dict[str, tuple[str, ...]] = {
+    "hf": ("torch", "transformers", "safetensors"),
+    "lm": ("torch", "transformers", "safetensors", "gguf", "accelerate"),
+    "api": ("httpx", "stamina"),
+    "hub": ("datasets",),
+    "serve": ("httpx", "starlette"),
+    "train": ("torch", "transformers", "safetensors", "peft"),
+    "annotate": ("starlette", "nltk"),
+    "ppo": ("torch", "transformers", "safetensors", "gguf", "accelerate", "datasets", "peft", "trl"),
+    "scale": ("ray",),
+}
+"""Optional dependencies by extra, as they are imported; pyproject.toml says which versions."""
+
+
 class MissingExtraError(PrbenchError, ImportError):
     """An optional dependency is not installed.
 
@@ -85,14 +99,28 @@ class MissingExtraError(PrbenchError, ImportError):
         >>> print(MissingExtraError("hf:my/model", "hf"))
         hf:my/model needs the optional dependencies of 'hf'
         <BLANKLINE>
-        hint: pip install 'personalized-rewardbench[hf]'
+        hint: pip install 'personalized-rewardbench[hf]', or in a clone pip install -e '.[hf]'
     """
 
     def __init__(self, wanted_by: str, extra: str) -> None:
-        super().__init__(
-            f"{wanted_by} needs the optional dependencies of {extra!r}",
-            hint=f"pip install 'personalized-rewardbench[{extra}]'",
-        )
+        super().__init__(f"{wanted_by} needs the optional dependencies of {extra!r}", hint=install_hint(extra))
+
+    @classmethod
+    def of(cls, error: ImportError, wanted_by: str, extra: str = "") -> "MissingExtraError | None":
+        """What to say of an import that failed; None where no extra brings the package.
+
+        Example:
+            >>> MissingExtraError.of(ModuleNotFoundError(name="ray.data"), "this").message
+            "this needs the optional dependencies of 'scale'"
+        """
+        package = (error.name or "").partition(".")[0]
+        able = [name for name, packages in EXTRAS.items() if package in packages]
+        return cls(wanted_by, extra if extra in able else able[0]) if able else None
+
+
+def install_hint(extra: str) -> str:
+    """The command that installs an extra, from an index and in a clone."""
+    return f"pip install 'personalized-rewardbench[{extra}]', or in a clone pip install -e '.[{extra}]'"
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -127,12 +127,18 @@ _CHANNELS: dict[str, frozenset[Channel]] = {
     "none": frozenset(),
     "profile": frozenset({Channel.POSTS}),
     "retrieved": frozenset({Channel.POSTS}),
+    "recent": frozenset({Channel.POSTS}),
+    "diluted": frozenset({Channel.POSTS}),
     "other": frozenset({Channel.POSTS}),
     "opposite": frozenset({Channel.POSTS}),
     "plan": frozenset({Channel.PLAN}),
     "profile+plan": frozenset({Channel.POSTS, Channel.PLAN}),
     "oracle": frozenset({Channel.PLAN}),
 }
+
+
+_COUNTED = ("retrieved", "recent", "diluted")
+"""Contexts that are written with a number of posts: `retrieved@5`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,14 +157,15 @@ class Context:
 
     @classmethod
     def parse(cls, text: str) -> "Context":
-        """Read `none`, `profile`, `retrieved@K`, `other`, `opposite`, `plan`, `profile+plan` or `oracle`."""
+        """Read the name of a context; `retrieved`, `recent` and `diluted` have a number of posts, as `recent@5`."""
         text = text.strip()
-        if match := re.fullmatch(r"retrieved@([1-9][0-9]*)", text):
-            return cls("retrieved", int(match[1]))
-        if text == "retrieved" or text.startswith("retrieved@"):
-            raise ContextError(f"context {text!r} needs a number of posts", hint="for example retrieved@10")
+        name, _, number = text.partition("@")
+        if name in _COUNTED:
+            if not re.fullmatch(r"[1-9][0-9]*", number):
+                raise ContextError(f"context {text!r} needs a number of posts", hint=f"for example {name}@10")
+            return cls(name, int(number))
         if text not in _CHANNELS:
-            known = [name if name != "retrieved" else "retrieved@K" for name in _CHANNELS]
+            known = [f"{name}@K" if name in _COUNTED else name for name in _CHANNELS]
             raise ContextError(f"unknown context {text!r}", hint=did_you_mean(text, known))
         return cls(text)
 

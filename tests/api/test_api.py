@@ -12,7 +12,9 @@ from prbench import Pair, Post, calibrate, evaluate, evaluate_personalized_rewar
 from prbench.api.reward import FILE, Scale
 from prbench.data import Suite, write_pairs
 from prbench.errors import ConfigError, ModelError
+from prbench.files import read_model
 from prbench.models.local.hf import live
+from prbench.models.personal import shipped_folder
 from small_suite import Spy, SpyComparer, follows_posts, mirrored
 
 
@@ -259,3 +261,15 @@ def test_profiles_of_one_text_or_none():
     assert evaluate_personalized_reward("x", ["a"], 0.1, model=spy, scale=scale)["alignment_score"] == pytest.approx(
         0.6
     )
+
+
+def test_the_scale_of_the_reference_model_ships_and_fits_it():
+    folder = shipped_folder("personal:reference")
+    scale = read_model(folder / FILE, Scale, raises=ModelError)
+    assert (scale.model, scale.n > 1000, scale.spread > 0) == ("personal:reference", True, True)
+    assert 0.3 < scale.reward(scale.mean + 0.1) < 0.7
+
+
+def test_an_empty_output_is_refused():
+    with pytest.raises(ConfigError, match="model_output is empty"):
+        evaluate_personalized_reward(" \n", PROFILE, 0.5, model=Spy())

@@ -23,8 +23,8 @@ from prbench.annotate import export, find
 from prbench.annotate.store import Store
 from prbench.api.reward import calibrate, evaluate_personalized_reward
 from prbench.audit import load_settings
+from prbench.build.written.gate_replies import GateReplies
 from prbench.build.written.journal import Call, read_journal
-from prbench.build.written.memory import Memory
 from prbench.calls import CallCache
 from prbench.data import load_pairs, write_pairs
 from prbench.errors import PrbenchError
@@ -221,7 +221,7 @@ def _make_build(folder: Path) -> None:
 
 
 def _remember(folder: Path) -> None:
-    with Memory(folder / "gate_calls.jsonl") as memory:
+    with GateReplies(folder / "gate_calls.jsonl") as memory:
         memory.lines()
 
 

@@ -13,7 +13,7 @@ from fake_server import FakeServer, Fault, Seen, first_attempts, no_fault, where
 from prbench.audit import audit
 from prbench.build.card import prove_exact
 from prbench.build.written import Bounds, Decoding, Limits, PairsOptions, build_aspects, build_pairs
-from prbench.build.written.desk import Desk, Request
+from prbench.build.written.replies import Replies, Request
 from prbench.config import ModelOptions, Price
 from prbench.contexts.derange import mirror_twins
 from prbench.data import Suite, load_pairs, load_questions
@@ -418,7 +418,7 @@ def test_a_budget_is_kept_before_and_while_spending(server, aspects, tmp_path):
     with pytest.raises(BudgetError, match="price is not known"):
         build_pairs(aspects, tmp_path / "pairs", author(server), limits=Limits(max_cost_usd=10))
     cheap = author(server, price=Price(per_million_in=0, per_million_out=1e5), concurrency=1)
-    with pytest.raises(BudgetError, match="was spent"):  # replies of 10 tokens, a dollar each: more than foreseen
+    with pytest.raises(BudgetError, match="stopped after"):  # replies of 10 tokens, a dollar each: more than foreseen
         build_pairs(aspects, tmp_path / "pairs", cheap, options=PairsOptions(words=5), limits=Limits(max_cost_usd=11.5))
     assert len(rows(tmp_path / "pairs" / "answers.jsonl")) == 12
 
@@ -498,10 +498,10 @@ def test_the_card_counts_only_what_the_judges_of_this_build_said(server, aspects
 
 def test_two_builds_do_not_write_to_one_journal(server, aspects, tmp_path):
     request = {"a": Request(Instruction("{{ x }}").fill(x="hello"), lambda text: text)}
-    with Desk(author(server), tmp_path / "j.jsonl", Decoding()) as first:
+    with Replies(author(server), tmp_path / "j.jsonl", Decoding()) as first:
         first.ask("greetings", request)
         with (
-            Desk(author(server), tmp_path / "j.jsonl", Decoding(seed=1)) as second,
+            Replies(author(server), tmp_path / "j.jsonl", Decoding(seed=1)) as second,
             pytest.raises(RunError, match="another process is writing"),
         ):
             second.ask("greetings", request)

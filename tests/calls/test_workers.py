@@ -185,7 +185,7 @@ def test_an_answer_that_comes_twice_counts_once(module):
     work = paid.work()
     engine = Engine(paid.model.card, Twice(paid.model), None, kept.append)
     engine.execute(work)
-    assert (engine.asked, engine.spent_usd, len(kept)) == (len(work.calls), len(work.calls), len(work.tasks))
+    assert (engine.asked, engine.budget.spent_usd, len(kept)) == (len(work.calls), len(work.calls), len(work.tasks))
 
 
 def test_more_workers_continue_the_same_run(module):

@@ -198,7 +198,7 @@ def test_the_reward_model_sees_what_the_benchmark_shows_it():
 
 
 def test_every_seed_of_a_training_shows_the_stranger_of_the_benchmark(speaker: Speaker, tmp_path: Path):
-    from prbench.studies.best_of_n.contenders import Contender
+    from prbench.studies.best_of_n.reward_models import RewardModel
     from prbench.studies.best_of_n.settings import Ranked
     from prbench.studies.ppo.held_out import divide
     from prbench.studies.ppo.rewards import Asked
@@ -209,9 +209,9 @@ def test_every_seed_of_a_training_shows_the_stranger_of_the_benchmark(speaker: S
     options = OPTIONS.model_copy(update={"steps": 1, "epochs": 1, "rollouts": 2, "new_tokens": 4, "seed": 1})
     settings = PPOSettings(policy="lm:tiny", items=4, answers=1, options=options)
     work = Work(settings, speaker, divide(suite, settings), suite, tmp_path)
-    contender = Contender("gold", Ranked(address=rater.card.address), rater.card, context, False)
+    reward_model = RewardModel("gold", Ranked(address=rater.card.address), rater.card, context, False)
     paying: list[TextReward] = []
-    train_policy(work, contender, rater, lambda step, reward: paying.append(reward))
+    train_policy(work, reward_model, rater, lambda step, reward: paying.append(reward))
     shown = {}
     for pair in work.division.train:
         paying[0]([Asked(pair, "e")])

@@ -70,6 +70,10 @@ def test_flat_tables_hold_every_record_with_its_pair(run, tmp_path):
     export(run, "parquet", tmp_path / "r.parquet")
     export(run, "csv", tmp_path / "r.csv")
     rows = parquet.read_table(tmp_path / "r.parquet").to_pylist()
+    assert "chosen" not in rows[0]
+    export(run, "parquet", tmp_path / "words.parquet", texts=True)
+    words = parquet.read_table(tmp_path / "words.parquet").to_pylist()
+    assert all(row["question"] and row["chosen"] != row["rejected"] for row in words)
     with (tmp_path / "r.csv").open(encoding="utf-8", newline="") as handle:
         texts = list(csv.DictReader(handle))
     records = open_finished(run).records
@@ -245,6 +249,8 @@ def test_mistakes_are_named(run, tmp_path):
         export(run, "inspect", tmp_path / "x.eval")
     with pytest.raises(ConfigError, match="is a folder"):
         export(run, "csv", tmp_path)
+    with pytest.raises(ConfigError, match="--texts means nothing to model-card"):
+        export(run, "model-card", tmp_path / "card.md", texts=True)
 
 
 def test_no_setting_is_missing_from_the_command():

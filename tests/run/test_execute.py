@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prbench import evaluate
-from prbench.calls import CallCache, call_key
+from prbench.calls import Budget, CallCache, call_key, refuse_over_budget
 from prbench.config import Price, RunConfig
 from prbench.data import Suite
 from prbench.errors import BudgetError, ConfigError, ContextError, ModelError, RunError
 from prbench.models import ModelCard
 from prbench.models.python import wrap
 from prbench.results import RunFolder, verify
-from prbench.run import Session, execute, forecast, refuse_over_budget
+from prbench.run import Session, execute, forecast
 from prbench.stats import AccuracyBounds, Estimate
 from prbench.types import Message, Outcome, Prompt
 from small_suite import Spy, SpyComparer, follows_posts, likes_first, mirrored
@@ -442,9 +442,9 @@ def test_a_forecast_asks_nothing_and_a_budget_is_refused_beforehand():
     assert estimate.distinct_calls < estimate.calls_without_sharing == 216
     assert estimate.cost_usd > 1
     with pytest.raises(BudgetError, match="not started"):
-        refuse_over_budget(estimate, 1.0)
+        refuse_over_budget("the run is", estimate.cost_usd, Budget(limit_usd=1.0), hint="")
     with pytest.raises(BudgetError, match="price is not known"):
-        refuse_over_budget(forecast(session(Spy()), {}, None), 1.0)
+        refuse_over_budget("the run is", forecast(session(Spy()), {}, None).cost_usd, Budget(limit_usd=1.0), hint="")
 
 
 def test_repeats_of_a_sampling_model_are_separate_calls(tmp_path):

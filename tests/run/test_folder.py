@@ -35,6 +35,7 @@ def test_everything_in_a_run_folder_is_there(run):
         "records.parquet",
         "result.json",
         "run.json",
+        "verified.json",
     }
 
 

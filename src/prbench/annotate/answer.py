@@ -14,8 +14,8 @@ SCALE = (1, 2, 3, 4, 5)
 MAX_REASON = 2_000
 
 Preference = Literal["first", "second", "unsure"]
-Place = Literal["first", "second"]
-PLACES: tuple[Place, ...] = ("first", "second")
+Position = Literal["first", "second"]
+PLACES: tuple[Position, ...] = ("first", "second")
 Form = Mapping[str, Sequence[str]]
 """The fields of a form; a field may stand more than once."""
 

@@ -16,7 +16,7 @@ from prbench.web import LOOPBACK
 from prbench.web import listen as bind
 
 
-class Place(NamedTuple):
+class Endpoint(NamedTuple):
     """Where the server listens, and under which address people reach it."""
 
     listener: socket.socket
@@ -34,7 +34,7 @@ def require_extra() -> None:
         raise MissingExtraError("prbench annotate", "annotate")
 
 
-def listen(host: str = LOOPBACK, port: int = 0, url: str | None = None) -> Place:
+def listen(host: str = LOOPBACK, port: int = 0, url: str | None = None) -> Endpoint:
     """Bind the socket.
 
     Args:
@@ -57,14 +57,14 @@ def listen(host: str = LOOPBACK, port: int = 0, url: str | None = None) -> Place
     own = [f"http://{_bracketed(name)}:{port}" for name in (LOOPBACK, "localhost", host)]
     url = (url or own[-1]).rstrip("/")
     try:
-        return Place(listener, url, frozenset(map(_host_header, [*own, url])))
+        return Endpoint(listener, url, frozenset(map(_host_header, [*own, url])))
     except ValueError as error:
         listener.close()
         hint = "for example https://study.example"
         raise ConfigError(f"--url {url!r} is no address to send people to", hint=hint) from error
 
 
-def serve(store: Store, place: Place) -> None:
+def serve(store: Store, place: Endpoint) -> None:
     """Answer until interrupted; then move everything into the one file."""
     import uvicorn
 
@@ -80,7 +80,7 @@ def serve(store: Store, place: Place) -> None:
         store.settle()
 
 
-def links(place: Place, invitations: Sequence[Invitation]) -> list[str]:
+def links(place: Endpoint, invitations: Sequence[Invitation]) -> list[str]:
     """One line for each person: name and link."""
     width = max((len(invitation.name) for invitation in invitations), default=0)
     return [f"  {invitation.name:<{width}}  {place.link(invitation)}" for invitation in invitations]

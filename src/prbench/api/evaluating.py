@@ -2,24 +2,16 @@
 
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
-from prbench.calls import CallCache, Workers
+from prbench.calls import Workers
 from prbench.config import ModelOptions, RunConfig
 from prbench.data import Suite
 from prbench.models import Model, load_model
 from prbench.models.python import wrap
 from prbench.results import RunFolder, Versus, load_run, versus
-from prbench.run import (
-    Evaluation,
-    Progress,
-    Session,
-    execute,
-    forecast,
-    refuse_over_budget,
-)
+from prbench.run import Evaluation, Running, Session, evaluate_session
 from prbench.types import Pair
 
 
@@ -109,23 +101,12 @@ def evaluate(
         options=options or ModelOptions(),
     )
     session = Session(config, model=opened, suite=given, address=model if isinstance(model, str) else None)
-    with ExitStack() as stack:
-        known = stack.enter_context(closing(CallCache())) if cache and not fresh else None
-        shown = stack.enter_context(Progress(quiet=not progress))
-        folder = RunFolder(Path(out or stack.enter_context(tempfile.TemporaryDirectory())))
-        if max_cost_usd is not None:
-            refuse_over_budget(forecast(session, {} if fresh else folder.records(), known), max_cost_usd)
-        found = execute(
-            session,
-            folder,
-            cache=known,
-            listening=shown.listening,
-            planning=shown.planning,
-            max_cost_usd=max_cost_usd,
-            fresh=fresh,
-            workers=shared,
-        )
-        return found if out is not None else found.model_copy(update={"folder": None})
+    running = Running(shared, cache, fresh, max_cost_usd, quiet=not progress)
+    if out is not None:
+        return evaluate_session(session, RunFolder(Path(out)), running)
+    with tempfile.TemporaryDirectory() as folder:
+        found = evaluate_session(session, RunFolder(Path(folder)), running)
+    return found.model_copy(update={"folder": None})
 
 
 def compare(one: str | Path, two: str | Path, context: str | None = None) -> Versus:

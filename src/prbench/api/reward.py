@@ -6,6 +6,7 @@ a score r into σ((r − μ)/s). Without it there is an error, never a number.
 
 import math
 import statistics
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, cast
@@ -13,11 +14,12 @@ from typing import Any, TypedDict, cast
 from prbench.api.evaluating import evaluate, open_model
 from prbench.config import ModelOptions, cache_folder, digest
 from prbench.contexts import Unfit
-from prbench.contexts.budget import Budget
+from prbench.contexts.budget import PromptBudget
 from prbench.data import Suite
 from prbench.errors import ConfigError, ModelError
 from prbench.files import read_model, write_whole
 from prbench.models import Model, Rater, alone
+from prbench.models.personal import shipped_folder
 from prbench.rank import BM25
 from prbench.types import Frozen, Outcome, Pair, PairView, Post
 
@@ -123,6 +125,8 @@ def evaluate_personalized_reward(
         >>> found["predicted_reward"], found["alignment_score"]
         (0.5, 0.75)
     """
+    if not model_output.strip():
+        raise ConfigError("model_output is empty, so there is nothing to score", hint="pass the model's answer")
     if not 0.0 <= human_preference_score <= 1.0:
         raise ConfigError(f"human_preference_score is {human_preference_score}", hint="give a number from 0 to 1")
     given = open_model(model, options)
@@ -131,6 +135,13 @@ def evaluate_personalized_reward(
         raise ModelError(f"{given.card.address!r} compares answers and gives no reward", hint="use a Rater")
     if "posts" not in opened.card.reads:
         raise ModelError(f"{opened.card.address!r} does not read a profile, so its reward is not personal")
+    if isinstance(user_profile, Mapping) and str(opened.card.address).startswith("personal:"):
+        warnings.warn(
+            f"{opened.card.address} was trained on what people write, not on stated preferences: it reads "
+            "'tone: warm' as if the user had posted it, and may make little of it",
+            UserWarning,
+            stacklevel=2,
+        )
     scale = scale or _saved(opened)
     outcome = _rate(opened, question, model_output, profile_posts(user_profile))
     if outcome.score is None:
@@ -145,7 +156,7 @@ def evaluate_personalized_reward(
 
 def _rate(model: Model, question: str, answer: str, posts: tuple[Post, ...]) -> Outcome:
     """Score the answer with as many posts as fit, chosen as in the benchmark."""
-    fitted = Budget(model, BM25()).fit(PairView(question, answer, answer, posts))
+    fitted = PromptBudget(model, BM25()).fit(PairView(question, answer, answer, posts))
     if isinstance(fitted, Unfit):
         return Outcome.invalid(fitted.reason)
     ((_, outcome),) = list(cast(Rater, model).rate([fitted.view.answers()[0]]))
@@ -199,6 +210,8 @@ def _identity(model: Model) -> str:
 
 def _saved(model: Model) -> Scale:
     path = _path(model)
+    if not path.exists() and (shipped := shipped_folder(model.card.address)):
+        return read_model(shipped / FILE, Scale, raises=ModelError, hint="install the package again")
     if not path.exists():
         raise ModelError(
             f"{model.card.address!r} is not calibrated, so its scores have no scale (no {path.name})",

@@ -4,21 +4,29 @@ A call has a key, a content hash over who is asked and what. Answers are cached 
 in this process, by worker processes or on a Ray cluster, and the answers are the same everywhere.
 """
 
-from prbench.calls.ask import Asker, InProcess, reply
+from prbench.calls.ask import Asker, InProcess, in_chunks, reply
+from prbench.calls.budget import Budget, Spending, refuse_over_budget
 from prbench.calls.cache import CallCache, call_key
-from prbench.calls.progress import clock
+from prbench.calls.journal import Journal
+from prbench.calls.progress import ProgressLine, clock
 from prbench.calls.shards import View
 from prbench.calls.workers import Workers, cores, open_asker
 
 __all__ = [
     "Asker",
+    "Budget",
     "CallCache",
     "InProcess",
+    "Journal",
+    "ProgressLine",
+    "Spending",
     "View",
     "Workers",
     "call_key",
     "clock",
     "cores",
+    "in_chunks",
     "open_asker",
+    "refuse_over_budget",
     "reply",
 ]

@@ -4,13 +4,16 @@ An Asker takes calls by key and yields their outcomes as they come; what is cach
 Engine's business alone. So whoever asks, a run has one writer, one store and the same keys.
 """
 
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import closing
-from typing import Any, NamedTuple, Protocol, cast
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 from prbench.calls.shards import View
 from prbench.models import Accounted, Comparer, Effort, Model, Noted, Paced, Preparable, is_rater
 from prbench.types import Outcome
+
+Asked = TypeVar("Asked")
+Answer = TypeVar("Answer")
 
 CHUNK = 2048
 """Calls handed to a model at once: enough to sort by length, little enough to hold in memory."""
@@ -63,14 +66,29 @@ class InProcess:
 
     def ask(self, calls: Mapping[str, View]) -> Generator[tuple[str, Outcome]]:
         """Hand the calls to the model, a few thousand at a time."""
-        keys = list(calls)
-        if keys and isinstance(self._model, Preparable):
+        if calls and isinstance(self._model, Preparable):
             self._model.prepare()
-        for start in range(0, len(keys), CHUNK):
-            chunk = keys[start : start + CHUNK]
-            with closing(reply(self._model, [calls[key] for key in chunk])) as replies:
-                for index, outcome in replies:
-                    yield chunk[index], outcome
+        yield from in_chunks(calls, lambda views: reply(self._model, views))
+
+
+def in_chunks(
+    asked: Mapping[str, Asked], ask: Callable[[list[Asked]], Iterator[tuple[int, Answer]]]
+) -> Generator[tuple[str, Answer]]:
+    """Ask a few thousand calls at a time; yields `(key, answer)` in any order. Closing it cancels what is under way.
+
+    Args:
+        asked: What is asked, by key.
+        ask: Answers a list of calls by their places in it, as every model does.
+    """
+    keys = list(asked)
+    for start in range(0, len(keys), CHUNK):
+        chunk = keys[start : start + CHUNK]
+        with ExitStack() as stack:
+            answers = ask([asked[key] for key in chunk])
+            if hasattr(answers, "close"):
+                stack.callback(answers.close)
+            for index, answer in answers:
+                yield chunk[index], answer
 
 
 def reply(model: Model, views: Sequence[Any]) -> Generator[tuple[int, Outcome]]:

@@ -1,4 +1,40 @@
-"""How far something is, in words."""
+"""How far something is, in words: a line now and then, with the time that is left."""
+
+import time
+from collections.abc import Callable
+
+SAY_SECONDS = 10.0
+_TELLING = 20
+"""After so many the time left can be told: the first ones wait for the model to be opened."""
+
+
+class ProgressLine:
+    """Says now and then how far a stage is.
+
+    Args:
+        what: The stage.
+        say: Hears each line.
+        total: How much there is to do, where that is known from the start.
+    """
+
+    def __init__(self, what: str, say: Callable[[str], None], total: int = 0) -> None:
+        self._what, self._say, self._total = what, say, total
+        self._done = 0
+        self._began = self._said = time.monotonic()
+
+    def one_more(self) -> None:
+        """One more is done."""
+        self.at(self._done + 1, self._total)
+
+    def at(self, done: int, total: int, more: str = "") -> None:
+        """So many of so many are done; `more` is said as well."""
+        self._done = done
+        now = time.monotonic()
+        if now - self._said >= SAY_SECONDS:
+            self._said = now
+            left = max(total - done, 0) * (now - self._began) / max(done, 1)
+            known = f" · {clock(left)} left" if done >= _TELLING else ""
+            self._say(f"{self._what}: {done:,}/{total:,}{known}{more}")
 
 
 def clock(seconds: float) -> str:

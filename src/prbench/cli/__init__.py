@@ -1,6 +1,7 @@
 """The command line. Nothing heavy is imported before a command runs, so `--help` answers at once."""
 
 import sys
+from typing import TYPE_CHECKING
 
 from prbench.cli.annotate import annotate_app
 from prbench.cli.app import app, models_app
@@ -18,6 +19,9 @@ from prbench.cli.serve import serve
 from prbench.cli.study import study_app
 from prbench.cli.train import train
 from prbench.cli.view import view
+
+if TYPE_CHECKING:
+    from prbench.errors import PrbenchError
 
 app.command()(audit)
 app.command()(export)
@@ -42,15 +46,18 @@ EXIT_USER_ERROR = 2
 
 def main() -> None:
     """Run the command line: a user's mistake is a message and a hint, a bug keeps its traceback."""
-    from prbench.errors import PrbenchError
+    from prbench.errors import MissingExtraError, PrbenchError
 
     try:
         app()
     except PrbenchError as error:
-        print(f"error: {error.message}", file=sys.stderr)
-        if error.hint:
-            print(f"\nhint: {error.hint}", file=sys.stderr)
-        sys.exit(EXIT_USER_ERROR)
+        _tell(error)
+    except ModuleNotFoundError as error:
+        command = " ".join(["prbench", *(word for word in sys.argv[1:2] if not word.startswith("-"))])
+        missing = MissingExtraError.of(error, command, extra=sys.argv[1] if len(sys.argv) > 1 else "")
+        if missing is None:
+            raise
+        _tell(missing)
     except BrokenPipeError:  # the reader of our output went away, as `| head` does
         sys.stderr.close()
         sys.exit(0)
@@ -60,3 +67,10 @@ def main() -> None:
         print(f"error: {str(error.filename)!r}: {error.strerror}", file=sys.stderr)
         print("\nhint: check the path, its permissions and the room on the disk", file=sys.stderr)
         sys.exit(EXIT_USER_ERROR)
+
+
+def _tell(error: "PrbenchError") -> None:
+    print(f"error: {error.message}", file=sys.stderr)
+    if error.hint:
+        print(f"\nhint: {error.hint}", file=sys.stderr)
+    sys.exit(EXIT_USER_ERROR)

@@ -2,19 +2,19 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_type_hints
 
 import typer
 
 from prbench._version import __version__
+from prbench.cli.config_file import read_config_file
 
 app = typer.Typer(
     name="prbench",
     help="Does a reward model know what this user wants? Evaluate reward models and LLM judges on personal preference.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+    rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -71,7 +71,11 @@ def run(
     suite: Annotated[str, typer.Option("--suite", "-s", help="Suite name, file, or NAME=FOLDER.")] = "mirror",
     context: Annotated[
         str,
-        typer.Option("--context", "-c", help="Comma-separated: none, profile, retrieved@K, other, opposite, plan, …"),
+        typer.Option(
+            "--context",
+            "-c",
+            help="Comma-separated: none, profile, retrieved@K, recent@K, diluted@K, other, opposite, plan, …",
+        ),
     ] = "none,profile,other",
     split: Annotated[str, typer.Option(help="Part of the suite; 'all' for all of it.")] = "test",
     limit: Annotated[int | None, typer.Option(min=1, help="At most so many pairs (whole mirrored couples).")] = None,
@@ -131,6 +135,15 @@ def run(
     format: FormatOption = Format.table,
     full: Annotated[bool, typer.Option("--full", help="Print all tables, not only what the verdict rests on.")] = False,
     page: Annotated[bool, typer.Option("--report", help="Also make report.html in the run's folder.")] = False,
+    config_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            help="A TOML file of these options, such as the config.toml of a run; options given here go before.",
+            is_eager=True,
+            callback=read_config_file,
+        ),
+    ] = None,
 ) -> None:
     """Evaluate one model on a suite, with and without the user's profile."""
     from prbench.cli import commands
@@ -188,6 +201,44 @@ def run(
         full=full,
         page=page,
     )
+
+
+_PANELS = {
+    "Data": ("column", "revision", "plans", "planner", "ranker", "allow_unfit", "seed"),
+    "Judges and endpoints": (
+        "price",
+        "max_cost",
+        "template",
+        "temperature",
+        "max_tokens",
+        "key_env",
+        "body",
+        "structured",
+        "logprobs",
+        "concurrency",
+        "timeout",
+        "retries",
+        "repeats",
+        "one_order",
+        "expect_logit",
+    ),
+    "Tuning": (
+        "window",
+        "dtype",
+        "device",
+        "batch_tokens",
+        "workers",
+        "engine",
+        "resamples",
+        "no_cache",
+        "fresh",
+    ),
+}
+"""Where `run --help` lists an option; the task itself comes first, without a heading of its own."""
+
+for _panel, _names in _PANELS.items():
+    for _name in _names:
+        get_type_hints(run, include_extras=True)[_name].__metadata__[0].rich_help_panel = _panel
 
 
 @app.command()

@@ -61,6 +61,9 @@ def best_of_n(
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Of everything that is drawn; default 0.")] = None,
     resamples: Annotated[int | None, typer.Option(min=100, help="Bootstrap resamples; default 2000.")] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(min=0, help="Most US dollars to spend, all starts together; prices stand in --from.")
+    ] = None,
     until: Annotated[Until, typer.Option(help="The last stage to go through.")] = Until.study,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The study's folder.")] = None,
     format: FormatOption = Format.table,
@@ -96,7 +99,7 @@ def best_of_n(
     settings = make_settings(chosen, str(settings_file or ""))
     folder = out or default_folder(settings)
     print(f"study: {folder}", file=sys.stderr)
-    found = compute(settings, folder, until=until.value)
+    found = compute(settings, folder, until=until.value, max_cost_usd=max_cost)
     if found is None:
         print(f"stopped after {until.value}; the same command without --until goes on", file=sys.stderr)
         return

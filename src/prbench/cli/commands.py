@@ -4,30 +4,21 @@ import json
 import shutil
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import Sequence
-from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, cast
 
 import typer
 
 from prbench import report, show
-from prbench.calls import CallCache, Workers
+from prbench.calls import Workers
 from prbench.config import Price, RunConfig
 from prbench.errors import ConfigError, did_you_mean
 from prbench.results import Loaded, Moment, RunFolder, definitions, load_run, standings, verdict, versus
 from prbench.results import history as run_history
 from prbench.results import verify as run_verify
-from prbench.run import (
-    Evaluation,
-    Progress,
-    Session,
-    check_claim,
-    execute,
-    fetch_matcher,
-    forecast,
-    refuse_over_budget,
-)
+from prbench.run import Evaluation, Running, Session, evaluate_session, fetch_matcher, forecast_session
 from prbench.show import Format, Table
 
 EXIT_BELOW = 1
@@ -51,58 +42,56 @@ def run(
     page: bool = False,
 ) -> None:
     """Evaluate, print the verdict and what it rests on, and say where the run is."""
-    shared = Workers.of(engine, workers)
+    running = Running(Workers.of(engine, workers), use_cache, fresh, max_cost, quiet)
     session = Session(RunConfig.of(**settings))
     if not quiet:
-        for line in session.everything.record.notes:
+        for line in (*session.everything.record.notes, *session.notes):
             _say(f"note: {line}")
     folder = RunFolder(out or session.default_folder())
-    with ExitStack() as stack:
-        known = stack.enter_context(closing(CallCache())) if use_cache else None
-        if dry_run or max_cost is not None:
-            check_claim(session, folder)
-            with Progress(quiet=quiet) as progress:
-                estimate = forecast(session, {} if fresh else folder.records(), known, progress.planning)
-            if dry_run:
-                _print([report.forecast_table(estimate)], format, estimate.model_dump(mode="json"))
-                return
-            refuse_over_budget(estimate, max_cost)
-        if session.planner is not None and (reason := fetch_matcher()):
-            _say(f"note: how good the plans are is not measured: {reason}")
-        try:
-            with Progress(quiet=quiet) as progress:
-                found = execute(
-                    session,
-                    folder,
-                    cache=known,
-                    listening=progress.listening,
-                    planning=progress.planning,
-                    max_cost_usd=max_cost,
-                    fresh=fresh,
-                    workers=shared,
-                )
-        except KeyboardInterrupt:
-            _say(f"\nstopped; the same command continues {folder.path}")
-            raise typer.Exit(EXIT_INTERRUPTED) from None
-    brief = format in ("table", "md") and not full
-    if format in ("table", "md"):
-        typer.echo(_folded(verdict(found).sentence) + "\n")
-    _print(report.brief_tables(found) if brief else report.run_tables(found), format, found.to_json())
-    if found.timing and found.timing.note:
-        _say(f"note: {found.timing.note}")
+    if dry_run:
+        estimate = forecast_session(session, folder, running)
+        _print([report.forecast_table(estimate)], format, estimate.model_dump(mode="json"))
+        return
+    found = _evaluate(session, folder, running)
+    _show(found, format, full)
     if not session.model.card.reusable and not fresh and found.timing and found.timing.calls_asked == 0:
         _say("note: all records were there already; this model's code cannot be pinned, --fresh asks it anew")
     if not quiet:
         more = "" if full else "; --full prints all tables"
         _say(f"\nrun: {found.folder}    (the same command continues it{more})")
     if page and found.folder is not None:
-        from prbench.files import write_whole
-        from prbench.report.page import report_page
-
-        target = found.folder / "report.html"
-        write_whole(target, report_page([found.folder]))
-        typer.echo(f"report: {target}")
+        _write_page(found.folder)
+    _refuse_nothing(found)
     _gate(found, fail_under)
+
+
+def _evaluate(session: Session, folder: RunFolder, running: Running) -> Evaluation:
+    if session.planner is not None and (reason := fetch_matcher()):
+        _say(f"note: how good the plans are is not measured: {reason}")
+    try:
+        return evaluate_session(session, folder, running)
+    except KeyboardInterrupt:
+        _say(f"\nstopped; the same command continues {folder.path}")
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+
+
+def _show(found: Evaluation, format: str, full: bool) -> None:
+    """Print the verdict and the tables."""
+    brief = format in ("table", "md") and not full
+    if format in ("table", "md"):
+        typer.echo(_folded(verdict(found).sentence) + "\n")
+    _print(report.brief_tables(found) if brief else report.run_tables(found), format, found.to_json())
+    if found.timing and found.timing.note:
+        _say(f"note: {found.timing.note}")
+
+
+def _write_page(folder: Path) -> None:
+    from prbench.files import write_whole
+    from prbench.report.page import report_page
+
+    target = folder / "report.html"
+    write_whole(target, report_page([folder]))
+    typer.echo(f"report: {target}")
 
 
 def compare(runs: Sequence[Path], context: str | None, flips: int, format: str) -> None:
@@ -264,6 +253,16 @@ def read_columns(texts: Sequence[str]) -> dict[str, str]:
             raise ConfigError(f"--column {text!r} should be FIELD=COLUMN", hint="for example --column question=prompt")
         columns[name] = column
     return columns
+
+
+def _refuse_nothing(found: Evaluation) -> None:
+    """Exit with 1 where not a single record has a verdict, with the reason that most of them give."""
+    if any(context.accuracy.n for context in found.contexts.values()):
+        return
+    reasons = Counter(record.reason for record in found.records if record.reason)
+    (reason, count), *_ = reasons.most_common(1) or [("there are no records", 0)]
+    _say(f"error: no verdict in {len(found.records):,} records; {count:,} times: {reason}")
+    raise typer.Exit(EXIT_BELOW)
 
 
 def _gate(found: Evaluation, fail_under: float | None) -> None:

@@ -8,17 +8,7 @@ from pathlib import Path
 
 from prbench._version import __version__
 from prbench.config import cache_folder
-
-_EXTRAS = {
-    "hf": ("torch", "transformers", "safetensors"),
-    "lm": ("gguf",),
-    "hub": ("datasets",),
-    "api": ("httpx", "stamina"),
-    "scale": ("ray",),
-    "annotate": ("starlette", "nltk"),
-    "serve": ("httpx", "starlette"),
-    "train": ("peft",),
-}
+from prbench.errors import EXTRAS, install_hint
 
 
 def examine() -> list[list[str]]:
@@ -27,7 +17,7 @@ def examine() -> list[list[str]]:
         ["prbench", __version__, ""],
         ["python", platform.python_version(), ""],
         ["machine", f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}", ""],
-        *(_extra(name, packages) for name, packages in _EXTRAS.items()),
+        *(_extra(name, packages) for name, packages in EXTRAS.items()),
         _device(),
         _cache(cache_folder()),
         _key(),
@@ -37,8 +27,7 @@ def examine() -> list[list[str]]:
 def _extra(name: str, packages: tuple[str, ...]) -> list[str]:
     missing = [package for package in packages if importlib.util.find_spec(package) is None]
     if missing:
-        hint = f"pip install 'personalized-rewardbench[{name}]'"
-        return [f"extra {name!r}", f"missing: {', '.join(missing)}", hint]
+        return [f"extra {name!r}", f"missing: {', '.join(missing)}", install_hint(name)]
     return [f"extra {name!r}", ", ".join(f"{package} {_version(package)}" for package in packages), ""]
 
 

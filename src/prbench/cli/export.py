@@ -27,9 +27,12 @@ def export(
         str | None,
         typer.Option(help="For hub-eval-results: the benchmark's ORG/NAME on the hub, where the suite has none."),
     ] = None,
+    texts: Annotated[
+        bool, typer.Option("--texts", help="For parquet and csv: question and answers in each row.")
+    ] = False,
 ) -> None:
     """Write a finished run as Parquet, CSV, Inspect log, hub evaluation results or model-card section."""
     from prbench.report.export import export as write
 
-    for path in write(run, to.value, out, dataset_id=dataset_id):
+    for path in write(run, to.value, out, dataset_id=dataset_id, texts=texts):
         typer.echo(f"wrote {path}")

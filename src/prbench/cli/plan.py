@@ -9,7 +9,7 @@ import typer
 from prbench.cli.app import Dtype, Format, FormatOption
 
 if TYPE_CHECKING:
-    from prbench.calls import CallCache
+    from prbench.calls import Budget, CallCache, Spending
     from prbench.plan import PlanQuality
     from prbench.run import PlanFile
 
@@ -50,7 +50,7 @@ def plan(
     """Write plans for a suite's questions and measure them; `prbench run --context plan --plans FILE` uses them."""
     from contextlib import ExitStack, closing
 
-    from prbench.calls import CallCache
+    from prbench.calls import CallCache, refuse_over_budget
     from prbench.cli.commands import read_columns, read_price
     from prbench.config import ModelOptions
 
@@ -74,10 +74,12 @@ def plan(
         _say(_before(estimate), quiet and not dry_run)
         if dry_run:
             return
-        _refuse(estimate["cost_usd"], max_cost)
-        spent = _write(file, cache, max_cost, quiet)
+        budget = stack.enter_context(file.budget(max_cost))
+        if estimate["to_write"]:
+            refuse_over_budget("the plans are", estimate["cost_usd"], budget, "raise --max-cost or lower --limit")
+        _write(file, cache, budget, quiet)
     quality = _quality(file, needs, everyone, matcher, threshold, seed, resamples)
-    _finish(file, quality, spent, format, quiet)
+    _finish(file, quality, budget.spending, format, quiet)
 
 
 def _needs(suite: str, split: str | None, limit: int | None, seed: int, place: dict[str, Any]) -> tuple[Any, Any]:
@@ -113,30 +115,13 @@ def _before(estimate: dict[str, Any]) -> str:
     )
 
 
-def _refuse(cost_usd: float | None, max_cost: float | None) -> None:
-    from prbench.errors import BudgetError
-
-    if max_cost is None:
-        return
-    if cost_usd is None:
-        raise BudgetError(
-            f"--max-cost {max_cost:.2f} was given, but the model's price is not known",
-            hint="give --price IN,OUT in US dollars per million tokens",
-        )
-    if cost_usd > max_cost:
-        raise BudgetError(
-            f"the plans are estimated at ${cost_usd:.2f}, over the limit of ${max_cost:.2f}: not started",
-            hint="raise --max-cost or lower --limit",
-        )
-
-
-def _write(file: "PlanFile", cache: "CallCache | None", max_cost: float | None, quiet: bool) -> float:
+def _write(file: "PlanFile", cache: "CallCache | None", budget: "Budget", quiet: bool) -> None:
     def tell(left: int) -> None:
         if not quiet and (left % 10 == 0):
             _say(f"{left:,} plans left", quiet)
 
     try:
-        return file.write(cache, max_cost, tell)
+        file.write(cache, budget, tell)
     except KeyboardInterrupt:
         _say(f"\nstopped; the same command continues {file.path}", quiet=False)
         raise typer.Exit(EXIT_INTERRUPTED) from None
@@ -152,20 +137,23 @@ def _quality(
     return summarise(held, seed=seed, resamples=resamples)
 
 
-def _finish(file: "PlanFile", quality: "PlanQuality", spent: float, format: Format, quiet: bool) -> None:
+def _finish(file: "PlanFile", quality: "PlanQuality", spending: "Spending", format: Format, quiet: bool) -> None:
     import json
 
     from prbench.report import plan_table
     from prbench.show import Format as Shown
     from prbench.show import render
 
-    found = {"plans": str(file.path), "spent_usd": spent, "quality": quality.model_dump(mode="json")}
+    found = {
+        "plans": str(file.path),
+        "spent_usd": spending.spent_usd,
+        "retries": spending.retries,
+        "quality": quality.model_dump(mode="json"),
+    }
     data = json.dumps(found, ensure_ascii=False, indent=2)
     typer.echo(data if format is Format.json else render([plan_table(quality)], cast(Shown, format.value)))
-    _say(
-        f"\nspent ${spent:.4f}; plans: {file.path}    (prbench run --context plan,profile+plan --plans {file.path})",
-        quiet,
-    )
+    use = f"prbench run --context plan,profile+plan --plans {file.path}"
+    _say(f"\nspent {spending.words()}; plans: {file.path}    ({use})", quiet)
 
 
 def _check_matcher(matcher: str, threshold: float | None) -> None:

@@ -59,6 +59,10 @@ def ppo(
     layers: Annotated[int | None, typer.Option(min=1, help="Upper layers with adapters; default half.")] = None,
     judge_pairs: Annotated[int, typer.Option(min=20, help="Labelled pairs to examine the judge on.")] = 400,
     judge_dtype: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "float32",
+    judge_price: Annotated[str | None, typer.Option(help="IN,OUT in US dollars per million tokens.")] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(min=0, help="Most US dollars to spend on judging; needs --judge-price.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the training; seeds of one reward model are averaged.")] = 0,
     server: Annotated[
         str, typer.Option(help="verl: where `prbench serve` listens.", metavar="URL")
@@ -66,6 +70,7 @@ def ppo(
     format: FormatOption = Format.table,
 ) -> None:
     """Train a policy with each reward model, and see what its answers are worth to users it has never met."""
+    from prbench.cli.commands import read_price
     from prbench.studies.best_of_n import parse_model
     from prbench.studies.ppo import make_options
     from prbench.studies.ppo.settings import make_settings
@@ -98,7 +103,7 @@ def ppo(
             "items": items,
             "answers": answers,
             "judge": judge or "",
-            "judge_options": {"dtype": judge_dtype},
+            "judge_options": {"dtype": judge_dtype, "price": read_price(judge_price)},
             "judge_pairs": judge_pairs,
             "options": options,
         }
@@ -111,7 +116,7 @@ def ppo(
         return
     from prbench.studies.ppo.recipe import ppo_study
 
-    _show(ppo_study(settings, models, out, train_only=train_only), out, format)
+    _show(ppo_study(settings, models, out, train_only=train_only, max_cost_usd=max_cost), out, format)
 
 
 def _show(found: "PPOStudy | None", out: Path, format: Format) -> None:

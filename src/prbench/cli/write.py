@@ -1,6 +1,7 @@
 """The commands `prbench build aspects` and `prbench build pairs`: a suite out of users' histories."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,6 +34,9 @@ SkipOption = Annotated[
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print requests, tokens and cost; ask nothing.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the card as JSON.")]
+
+EXIT_NOTHING = 1
+"""A build that ended without a single result."""
 
 
 def aspects(
@@ -81,6 +85,7 @@ def aspects(
     )
     if found.card is not None:
         typer.echo(found.card.model_dump_json(indent=2) if as_json else _aspects_summary(found.card, out))
+        _refuse_none(found.card.kept, f"none of {found.card.questions:,} questions got aspects", found.card.rejected)
 
 
 def pairs(
@@ -151,6 +156,17 @@ def pairs(
     )
     if found.publication is not None and (card := found.publication.card) is not None:
         typer.echo(card.model_dump_json(indent=2) if as_json else _pairs_summary(card, found.publication, out))
+        reasons = {why: count for stage in card.rejected.values() for why, count in stage.items()}
+        _refuse_none(card.pairs, f"no pair was made of {card.questions:,} questions", reasons)
+
+
+def _refuse_none(kept: int, message: str, rejected: Mapping[str, int]) -> None:
+    """Exit with 1 where nothing came of it, with the reason that most often stood in the way."""
+    if kept:
+        return
+    why = max(rejected, key=lambda reason: rejected[reason], default="nothing was read")
+    print(f"error: {message}; most often: {why}", file=sys.stderr)
+    raise typer.Exit(EXIT_NOTHING)
 
 
 def _reaching(

@@ -47,7 +47,7 @@ def render_all(model: Model, view: PairView) -> tuple[Prompt, ...]:
     return (cast(Comparer, model).render(view),)
 
 
-class Budget:
+class PromptBudget:
     """Fits views into one model's window; a model without a known window takes everything.
 
     Args:

@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from prbench.contexts.budget import Budget, Unfit
+from prbench.contexts.budget import PromptBudget, Unfit
 from prbench.contexts.derange import mirror_twins, other_users
+from prbench.contexts.dilute import Pool, dilute, silent_posts
 from prbench.errors import ContextError
 from prbench.models import Model
 from prbench.rank import BM25, Ranker
@@ -32,7 +33,7 @@ class ContextBuilder:
         pairs: The whole suite, so that `other` does not change with what is left out of a run.
         model: Whose window must be kept.
         ranker: Chooses posts for `retrieved@k` and where not all fit.
-        seed: Of the derangement behind `other`.
+        seed: Of the derangement behind `other`, and of what `diluted@k` adds.
         plans: Inferred aspects by pair id, for `plan` and `profile+plan`.
 
     Example:
@@ -56,9 +57,10 @@ class ContextBuilder:
         self._ranker = ranker or BM25()
         self._seed = seed
         self._plans = {} if plans is None else plans
-        self._budget = Budget(model, self._ranker)
+        self._budget = PromptBudget(model, self._ranker)
         self._others: dict[tuple[str, str], str] | None = None
         self._twins: dict[str, Pair] | None = None
+        self._silent: Pool | None = None
         self._profiles: dict[tuple[str, str], tuple[Post, ...]] = {}
         for pair in pairs:
             self._profiles.setdefault((pair.tags.get("split", ""), pair.user), pair.profile)
@@ -95,6 +97,12 @@ class ContextBuilder:
             case "retrieved":
                 best = {id(post) for post in self._ranker.rank(pair.question, pair.profile)[: context.k]}
                 return pair.user, tuple(post for post in pair.profile if id(post) in best)
+            case "recent":
+                return pair.user, pair.profile[-(context.k or 0) :]
+            case "diluted":
+                if self._silent is None:
+                    self._silent = silent_posts(self._pairs)
+                return pair.user, dilute(pair, context.k or 0, self._silent, self._seed)
             case "other":
                 other = self._other(pair)
                 return other, self._profiles[pair.tags.get("split", ""), other]

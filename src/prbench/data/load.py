@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 from prbench._version import __version__
 from prbench.data.compact import read_compact
 from prbench.data.layout import RowReader
-from prbench.data.registry import Kind, Published, embedded, published, suites
+from prbench.data.registry import Kind, Published, embedded, installed, installed_path, published, suites
 from prbench.data.rows import Row, read_rows, stem_of
 from prbench.data.suite import Suite, check_structure, check_whole_couples
 from prbench.data.tables import FileTable, FolderTables, TableFile, Tables, guess_split, list_splits
@@ -139,7 +139,8 @@ def _resolve(source: str | Path, split: str | None, revision: str | None, max_li
             file = TableFile(shipped.file, "test")
             revision = shipped.version or __version__
             return _from_files(shipped.name, "embedded", [file], max_line_bytes)._replace(revision=lambda: revision)
-    path = Path(source).expanduser()
+    offered = isinstance(source, str) and source in installed()
+    path = installed_path(text) if offered else Path(source).expanduser()
     _refuse_revision(revision, text)
     if exists(path, raises=DataError) and path.is_dir():
         return _from_files(path.resolve().name, text, list_splits(path), max_line_bytes)

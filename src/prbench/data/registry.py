@@ -7,6 +7,7 @@ exist. Where a suite has versions, `NAME` is the newest, and `NAME@VERSION` any 
 """
 
 from collections.abc import Mapping
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -15,6 +16,8 @@ from prbench.data.recipes import Recipe
 from prbench.data.tables import WHOLE
 
 Kind = Literal["pairs", "questions"]
+
+GROUP = "prbench.suites"
 
 _EMBEDDED_FOLDER = Path(__file__).parent / "embedded"
 _EMBEDDED = {
@@ -197,6 +200,17 @@ def _present(stem: str) -> Path | None:
     return next((file for file in files if file.is_file()), None)
 
 
+def installed() -> Mapping[str, EntryPoint]:
+    """Suites that installed packages offer in the group `prbench.suites`: a path, or a function that returns one."""
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def installed_path(name: str) -> Path:
+    """The file or folder of an installed suite."""
+    found = installed()[name].load()
+    return Path(found() if callable(found) else found)
+
+
 def suites() -> list[SuiteInfo]:
     """Every suite that can be asked for by name, embedded ones first.
 
@@ -210,7 +224,8 @@ def suites() -> list[SuiteInfo]:
         if name != f"{name.partition('@')[0]}@{_NEWEST.get(name.partition('@')[0])}"  # listed by its plain name
     ]
     hub = [SuiteInfo(suite.name, suite.summary, _where(suite), suite.kind) for suite in published().values()]
-    return shipped + hub
+    own = [SuiteInfo(name, f"from {point.value}", "installed", "pairs") for name, point in installed().items()]
+    return shipped + hub + own
 
 
 def _where(suite: Published) -> str:

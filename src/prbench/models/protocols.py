@@ -48,7 +48,22 @@ class ModelCard(Frozen):
 
 
 class Rater(Protocol):
-    """Gives each answer a score."""
+    """Gives each answer a score.
+
+    Example:
+        >>> from prbench import AnswerView, Message, ModelCard, Outcome, Post, Prompt, evaluate
+        >>> class Echo:
+        ...     card = ModelCard(address="echo", revision="1", reads={"posts"})
+        ...     def render(self, view):
+        ...         shown = [Message("post", post.text) for post in view.posts]
+        ...         return Prompt((*shown, Message("question", view.question), Message("answer", view.answer)))
+        ...     def rate(self, views):
+        ...         for place, view in enumerate(views):
+        ...             words = {word for post in view.posts for word in post.text.split()}
+        ...             yield place, Outcome.scored(len(words & set(view.answer.split())))
+        >>> evaluate(Echo(), "mirror", contexts=["none", "profile"], limit=40).contexts["none"].accuracy.value
+        0.5
+    """
 
     @property
     def card(self) -> ModelCard:

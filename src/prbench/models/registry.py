@@ -10,7 +10,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import NamedTuple, cast
 
-from prbench.config import ModelOptions
+from prbench.config import ModelOptions, one_address
 from prbench.errors import AddressError, MissingExtraError, did_you_mean
 from prbench.models.protocols import Generator, Model
 from prbench.rank.dense import Encoder
@@ -87,8 +87,6 @@ BUILTIN: dict[str, Scheme] = {
 }
 """Every scheme that ships with the package, baselines first."""
 
-_API_PACKAGES = ("httpx", "stamina")
-
 BASELINES = ("random", "longer", "shorter", "overlap")
 
 
@@ -99,7 +97,7 @@ def load_model(address: str, options: ModelOptions | None = None) -> Model:
         >>> load_model("longer").card.address
         'longer'
     """
-    scheme, _, rest = address.partition(":")
+    scheme, _, rest = one_address(address).partition(":")
     return _factory(scheme, address)(rest, options or ModelOptions())
 
 
@@ -146,6 +144,7 @@ def _factory(scheme: str, address: str) -> Factory:
     try:
         return cast(Factory, getattr(import_module(module), attribute))
     except ModuleNotFoundError as error:
-        if scheme in BUILTIN and error.name in _API_PACKAGES:
-            raise MissingExtraError(address, "api") from error
-        raise
+        missing = MissingExtraError.of(error, address) if scheme in BUILTIN else None
+        if missing is None or isinstance(error, MissingExtraError):
+            raise
+        raise missing from error

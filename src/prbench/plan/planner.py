@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from prbench.config import digest
 from prbench.contexts import Unfit
-from prbench.contexts.budget import Budget
+from prbench.contexts.budget import PromptBudget
 from prbench.models import Generator, Windowed
 from prbench.prompts import Template
 from prbench.prompts.expectations import parse_expectations
@@ -50,7 +50,7 @@ class Planner:
         self._generator = generator
         self._max_tokens = max_tokens
         self._template = Template.builtin("plan.jinja", "plan")
-        self._budget = Budget(self, ranker or BM25())  # type: ignore[arg-type]
+        self._budget = PromptBudget(self, ranker or BM25())  # type: ignore[arg-type]
         self._keys: dict[str, str] = {}
 
     @property

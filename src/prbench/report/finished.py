@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from prbench.errors import RunError
-from prbench.results import Loaded, PairRow, Result, RunFolder, load_run, read_rows, verify
+from prbench.results import Loaded, PairRow, Result, RunFolder, load_run, read_rows
 from prbench.types import Record
 
 Json = dict[str, Any]
@@ -53,17 +53,8 @@ def open_finished(path: Path | str) -> Finished:
 
 
 def _verified(folder: RunFolder) -> Finished:
-    path = folder.path
-    records = tuple(folder.records().values())
-    found = verify(path)
-    if found.mismatches:
-        first = found.mismatches[0]
-        raise RunError(
-            f"{len(found.mismatches):,} of {found.numbers:,} values of {str(path)!r} do not follow from its records, "
-            f"{first.place} first",
-            hint=f"`prbench verify {path}` lists them; the command that made the run computes them anew",
-        )
-    return Finished(load_run(path), tuple(read_rows(folder)), records, records_fingerprint(records))
+    loaded, records = load_run(folder.path), tuple(folder.records().values())
+    return Finished(loaded, tuple(read_rows(folder)), records, records_fingerprint(records))
 
 
 def records_fingerprint(records: Iterable[Record]) -> str:

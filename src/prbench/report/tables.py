@@ -181,10 +181,19 @@ def _cost(result: Result) -> list[str]:
         parts.append(f"{usage.tokens_in + usage.tokens_out:,} tokens")
     if timing is not None:
         parts += _speed(timing)
-    if usage.cost_usd:
+    if usage.cost_usd or (timing is not None and timing.spent_usd):
         spent = timing.spent_usd if timing is not None else 0.0
-        parts.append(f"${usage.cost_usd:.4f} (${spent:.4f} spent in this run)")
+        parts.append(f"${usage.cost_usd:.4f} (${spent:.4f} spent in this run{_unsettled(timing)})")
+    if timing is not None and timing.retries:
+        parts.append(f"{timing.retries:,} requests sent again")
     return [" · ".join(parts)]
+
+
+def _unsettled(timing: Timing | None) -> str:
+    """The part of the money that is an upper bound."""
+    if timing is None or not timing.unsettled_calls:
+        return ""
+    return f", at most: ${timing.unsettled_usd or 0:.4f} of it for {timing.unsettled_calls:,} requests without a reply"
 
 
 def _speed(timing: Timing) -> list[str]:

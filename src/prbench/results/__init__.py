@@ -6,12 +6,11 @@ from prbench.results.credits import Credit, Credits, PairRow, credits_by_context
 from prbench.results.definitions import METRICS, definitions
 from prbench.results.effects import DIFFERENCES, EFFECTS, GAIN, HEADROOM, REVERSAL, SPECIFICITY, Effect, own_context
 from prbench.results.folder import RunFolder
+from prbench.results.loaded import Loaded, load_run
 from prbench.results.measure import Measure, clusters_of, rank_credits
 from prbench.results.reader import (
     QUALITY,
-    Loaded,
     check_versions,
-    load_run,
     read_baselines,
     read_facts,
     read_plans,
@@ -33,7 +32,7 @@ from prbench.results.result import (
     WorstGroup,
 )
 from prbench.results.verdict import RULE, RunVerdict, UserGrade, verdict
-from prbench.results.verify import Mismatch, Verification, verify
+from prbench.results.verify import Mismatch, Verification, contradictions, require_verified, seal, verify
 
 __all__ = [
     "DIFFERENCES",
@@ -72,6 +71,7 @@ __all__ = [
     "check_versions",
     "clusters_of",
     "compute_result",
+    "contradictions",
     "credits_by_context",
     "definitions",
     "distinct_calls",
@@ -87,6 +87,8 @@ __all__ = [
     "read_rows",
     "read_settings",
     "recompute",
+    "require_verified",
+    "seal",
     "standings",
     "verdict",
     "verify",

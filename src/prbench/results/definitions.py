@@ -23,6 +23,9 @@ METRICS = {
     "RMGAP), or best-of-N where rows have several answers; the table says the formula, and what these "
     "records do not give",
     "worst decile": "mean over the tenth of users with the lowest accuracy",
+    "recent@k": "a context: only the last K of the user's own posts",
+    "diluted@k": "a context: the user's own posts among K everyday posts that show nothing, by other people of the "
+    "same split; the same K for both halves of a couple and all their pairs, by seed: how much noise a model stands",
 }
 """By the names that tables use."""
 

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from prbench import files
+from prbench.errors import RunError
 from prbench.types import Record
 
+TABLE = "records.parquet"
 _FLOATS = ("chosen_score", "rejected_score", "margin")
 _INTEGERS = ("repeat", "posts")
 _LISTS = ("dropped", "raw", "calls")
@@ -18,13 +20,19 @@ def write_parquet(path: Path, records: Iterable[Record]) -> None:
     import pyarrow as arrow
     import pyarrow.parquet as parquet
 
-    rows = [_row(record) for record in records]
+    rows = [table_row(record) for record in records]
     columns = {name: arrow.array([row[name] for row in rows], _type(name)) for name in Record.model_fields}
     with files.replacing(path) as partial:
         parquet.write_table(arrow.table(columns), partial)
 
 
-def _row(record: Record) -> dict[str, Any]:
+def read_table(path: Path) -> list[dict[str, Any]]:
+    """Read all rows and all columns, whatever they are called."""
+    return list(files.parquet_rows(path, raises=RunError, hint="the command that made the run writes it anew"))
+
+
+def table_row(record: Record) -> dict[str, Any]:
+    """A record as a row of the table."""
     row: dict[str, Any] = json.loads(record.model_dump_json())
     row["calls"] = [call["key"] for call in row["calls"]]
     return row

@@ -1,8 +1,6 @@
 """Reading a run's folder: its settings, facts, pairs, plans and result, and the result computed again."""
 
 from collections.abc import Iterable
-from pathlib import Path
-from typing import NamedTuple
 
 from prbench.config import RunConfig
 from prbench.data import DatasetRecord
@@ -10,38 +8,13 @@ from prbench.errors import RunError
 from prbench.files import check_model, checked
 from prbench.plan import HeldPlans, Plan
 from prbench.results.compute import BaselineScore, RunFacts, compute_result
-from prbench.results.credits import Credit, PairRow, credits_by_context
+from prbench.results.credits import PairRow
 from prbench.results.folder import RunFolder
 from prbench.results.result import Result
 from prbench.types import Record
 
 QUALITY = "plan_quality.json"
 """What a run's plans were found to match."""
-
-Content = tuple[str, str, str, str]
-
-
-class Loaded(NamedTuple):
-    """A finished run, as far as comparing needs it."""
-
-    name: str
-    path: Path
-    config: RunConfig
-    facts: RunFacts
-    credits: dict[str, dict[Content, Credit]]
-    """By context and what makes a pair the same pair: two suites may use the same ids."""
-    result: Result
-
-
-def load_run(path: Path | str) -> Loaded:
-    """Read a finished run."""
-    folder = RunFolder.existing(path)
-    result, facts = read_result(folder), read_facts(folder)
-    rows, records = read_rows(folder), folder.records().values()
-    with checked(folder.path, raises=RunError, hint="the command that made the run computes it anew"):
-        credits = credits_by_context(rows, records, facts.contexts, facts.expected)
-    by_pair = {name: {row.row.content: row for row in found.rows} for name, found in credits.items()}
-    return Loaded(str(path), folder.path, read_settings(folder), facts, by_pair, result)
 
 
 def read_settings(folder: RunFolder) -> RunConfig:

@@ -129,6 +129,13 @@ class Timing(Frozen):
     elapsed_s: int | float
     calls_asked: int
     spent_usd: int | float
+    """Over all starts of the run; never too little."""
+    retries: int | None = None
+    """Requests that were sent again after a passing fault."""
+    unsettled_calls: int | None = None
+    """Requests that were sent and whose reply was never read, as when the run was killed."""
+    unsettled_usd: int | float | None = None
+    """The part of `spent_usd` that is an upper bound: what these requests can have cost at most."""
     tokens_per_s: int | float | None = None
     note: str | None = None
     tokens_naive: int | None = None

@@ -1,7 +1,8 @@
 """Runs: from a suite and a model to a kept result; resume, progress, budget."""
 
+from prbench.run.evaluate import Running, evaluate_session, forecast_session
 from prbench.run.execute import Evaluation, check_claim, execute
-from prbench.run.forecast import Forecast, forecast, refuse_over_budget
+from prbench.run.forecast import Forecast, forecast
 from prbench.run.plans import PlanFile, fetch_matcher, open_matcher
 from prbench.run.progress import Progress
 from prbench.run.session import Session
@@ -11,11 +12,13 @@ __all__ = [
     "Forecast",
     "PlanFile",
     "Progress",
+    "Running",
     "Session",
     "check_claim",
+    "evaluate_session",
     "execute",
     "fetch_matcher",
     "forecast",
+    "forecast_session",
     "open_matcher",
-    "refuse_over_budget",
 ]

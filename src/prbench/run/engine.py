@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any, Protocol
 
-from prbench.calls import Asker, CallCache, View
-from prbench.errors import BudgetError
+from prbench.calls import Asker, Budget, CallCache, View
 from prbench.models import ModelCard
 from prbench.run.work import Task, Work
 from prbench.types import CallUse, Outcome, Record
@@ -29,8 +28,7 @@ class Engine:
         asker: Who asks it.
         cache: Answers of earlier runs; None asks everything anew.
         append: Takes each finished record.
-        spent_usd: What this run has cost already.
-        max_cost_usd: Stop, resumably, when this much is spent.
+        budget: Counts what is spent, and stops resumably at its limit.
     """
 
     def __init__(
@@ -39,9 +37,7 @@ class Engine:
         asker: Asker,
         cache: CallCache | None,
         append: Callable[[Record], None],
-        *,
-        spent_usd: float = 0.0,
-        max_cost_usd: float | None = None,
+        budget: Budget | None = None,
     ) -> None:
         self._card = card
         self.asker = asker
@@ -50,10 +46,10 @@ class Engine:
         self.keep = append
         self.listener: Listener | None = None
         """Hears of each finished record."""
-        self._max_cost_usd = max_cost_usd
+        self.budget = budget or Budget()
+        """Knows what was spent."""
         self._outcomes: dict[str, Outcome] = {}
         self._cached: set[str] = set()
-        self.spent_usd = spent_usd
         self.asked = 0
         self.tokens = 0
 
@@ -70,14 +66,16 @@ class Engine:
 
     def _ask(self, calls: Mapping[str, View], waiting: "_Waiting") -> None:
         left = len(calls)
-        with closing(self.asker.ask(calls)) as answers:  # stopping early must cancel what is under way
+        if calls and self._card.price is not None and self._card.price.costs:
+            self.budget.check()
+        # Stopping early must cancel what is under way.
+        with self.budget.metering(), closing(self.asker.ask(calls)) as answers:
             for key, outcome in answers:
                 if key in self._outcomes:  # of a worker that was taken for dead
                     continue
                 self._take(key, outcome, waiting)
                 left -= 1
-                if left:  # an answer that is there already is kept, and the last one leaves nothing to stop
-                    self._stop_at_limit()
+                self.budget.take(outcome.cost_usd, more=left > 0)
         for key in calls:
             if key not in self._outcomes:
                 self._answer(key, Outcome.failed("the model gave no outcome"), waiting)
@@ -85,17 +83,9 @@ class Engine:
     def _take(self, key: str, outcome: Outcome, waiting: "_Waiting") -> None:
         self.asked += 1
         self.tokens += outcome.tokens_in + outcome.tokens_out
-        self.spent_usd += outcome.cost_usd
         if self._cache is not None:
             self._cache.keep(key, outcome, at_once=outcome.cost_usd > 0 or bool(outcome.raw))
         self._answer(key, outcome, waiting)
-
-    def _stop_at_limit(self) -> None:
-        if self._max_cost_usd is not None and self.spent_usd >= self._max_cost_usd:
-            raise BudgetError(
-                f"stopped after ${self.spent_usd:.4f}: the limit is ${self._max_cost_usd:.2f}",
-                hint="all answers are kept; the same command with a higher --max-cost continues",
-            )
 
     def _priced(self, outcome: Outcome) -> Outcome:
         """An answer from an earlier run at today's price."""
@@ -112,7 +102,7 @@ class Engine:
     def _finish(self, record: Record) -> None:
         self.keep(record)
         if self.listener is not None:
-            self.listener(record, self.spent_usd)
+            self.listener(record, self.budget.spent_usd)
 
     def _record(self, task: Task) -> Record:
         outcomes = [self._outcomes[key] for key in task.keys]
@@ -161,6 +151,8 @@ def verdict_fields(outcomes: Sequence[Outcome], order: str) -> Mapping[str, Any]
     (only,) = outcomes
     if only.verdict is None:
         return {"status": "invalid", "reason": "the model gave no verdict"}
+    if only.margin is not None and only.margin * {"first": 1, "tie": 0, "second": -1}[only.verdict] < 0:
+        return {"status": "invalid", "reason": "the model's margin speaks against its verdict"}
     margin = only.margin if only.margin is None or order != "chosen-second" else -only.margin
     return {"status": "ok", "verdict": only.verdict, "margin": margin}
 

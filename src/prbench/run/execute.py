@@ -6,7 +6,7 @@ one path, and it is the one that is tested with `kill -9`.
 
 import shutil
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
@@ -14,13 +14,25 @@ from typing import Any, Self
 from pydantic import Field
 
 from prbench import stats
-from prbench.calls import Asker, CallCache, Workers, open_asker
+from prbench.calls import Asker, Budget, CallCache, Spending, Workers, open_asker
+from prbench.calls.budget import FILE as SPEND
 from prbench.config import digest
 from prbench.errors import PrbenchError, RunError
 from prbench.files import Appender, exists
 from prbench.models import Replay
-from prbench.results import QUALITY, Result, RunFolder, Timing, distinct_calls, read_plans, read_result, recompute
-from prbench.results.parquet import write_parquet
+from prbench.results import (
+    QUALITY,
+    Result,
+    RunFolder,
+    Timing,
+    contradictions,
+    distinct_calls,
+    read_plans,
+    read_result,
+    recompute,
+    seal,
+)
+from prbench.results.parquet import TABLE, write_parquet
 from prbench.run.engine import Engine, Listener
 from prbench.run.plans import make_plans, measure_plans
 from prbench.run.progress import Progress
@@ -98,24 +110,32 @@ def _execute(
 ) -> Evaluation:
     claim(session, folder)
     if fresh:
-        folder.set_aside(["records.jsonl", "plans.jsonl", QUALITY])
+        folder.set_aside(["records.jsonl", "plans.jsonl", QUALITY, SPEND])
     started = time.perf_counter()
-    spent = make_plans(session, folder, cache, max_cost_usd)
-    measure_plans(session, folder)
     records = folder.records()
-    spent += sum(call.cost_usd for call in distinct_calls(records.values()) if not call.cached)
-    with Appender(folder.records_path) as appender:
-        keep = _keeper(records, appender)
-        engine = Engine(session.model.card, asker, cache, keep, spent_usd=spent, max_cost_usd=max_cost_usd)
-        _make_records(session, engine, records, listening, planning)
+    with open_budget(folder, max_cost_usd, records) as budget:
+        make_plans(session, folder, cache, budget)
+        measure_plans(session, folder)
+        with Appender(folder.records_path) as appender:
+            engine = Engine(session.model.card, asker, cache, _keeper(records, appender), budget)
+            _make_records(session, engine, records, listening, planning)
     elapsed_s = time.perf_counter() - started
     timing = _timing(records.values(), engine, elapsed_s)
     if not engine.asked and (before := _finished_before(folder)):
         timing = timing.model_copy(update={"finished": before})
     result = recompute(folder, records.values()).model_copy(update={"timing": timing})
     folder.write_json("result.json", result.to_json())
-    write_parquet(folder.path / "records.parquet", records.values())
+    write_parquet(folder.path / TABLE, records.values())
+    if not any(contradictions(records.values())):
+        seal(folder)  # computed from these very records by the function that verifies
     return Evaluation.of(result, records.values(), folder.path)
+
+
+def open_budget(folder: RunFolder, max_cost_usd: float | None, records: Mapping[Slot, Record]) -> Budget:
+    """What a run has cost over all its starts, and may cost."""
+    calls = [call for call in distinct_calls(records.values()) if not call.cached]
+    spent = sum(plan.cost_usd for plan in read_plans(folder).values()) + sum(call.cost_usd for call in calls)
+    return Budget(folder.path / SPEND, max_cost_usd, spent_usd=spent)
 
 
 def check_claim(session: Session, folder: RunFolder) -> None:
@@ -168,17 +188,27 @@ def _make_records(
 def _timing(records: Iterable[Record], engine: Engine, elapsed_s: float) -> Timing:
     """Measured, not computed: left out when a run is verified."""
     latencies = [record.latency_ms for record in records if record.status == "ok" and record.latency_ms > 0]
+    spending = engine.budget.spending
     return Timing(
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
         elapsed_s=round(elapsed_s, 3),
         calls_asked=engine.asked,
-        spent_usd=engine.spent_usd,
+        spent_usd=spending.spent_usd,
+        **_marks(spending),
         tokens_per_s=round(engine.tokens / elapsed_s, 1) if engine.tokens else None,
         note=engine.asker.note if engine.asked else None,
         **_effort(engine.asker),
         latency_ms_p50=stats.quantile(latencies, 0.5) if latencies else None,
         latency_ms_p95=stats.quantile(latencies, 0.95) if latencies else None,
     )
+
+
+def _marks(spending: Spending) -> Json:
+    """What else is known of the money, where there is something to say."""
+    marks: Json = {"retries": spending.retries} if spending.retries else {}
+    if spending.unsettled:
+        marks |= {"unsettled_calls": spending.unsettled, "unsettled_usd": spending.unsettled_usd}
+    return marks
 
 
 def _finished_before(folder: RunFolder) -> str | None:

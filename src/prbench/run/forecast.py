@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from prbench.calls import CallCache
 from prbench.config import Price
 from prbench.contexts import Unfit
-from prbench.errors import BudgetError
 from prbench.models import Foreseeable, Model, Replay, Sized, Windowed, is_rater
 from prbench.run.session import Session
 from prbench.run.work import Planning, Slot, Work, render
@@ -76,22 +75,6 @@ def forecast(
         cost_usd=None if cost is None or plan_cost is None else cost + plan_cost,
         time_s=_time(session.model, sample, tokens, len(views)),
     )
-
-
-def refuse_over_budget(estimate: Forecast, max_cost_usd: float | None) -> None:
-    """Stop before the first call where the estimate is over the limit, or cannot be made."""
-    if max_cost_usd is None or not (estimate.calls_to_make or estimate.plans_to_make):
-        return
-    if estimate.cost_usd is None:
-        raise BudgetError(
-            f"--max-cost {max_cost_usd:.2f} was given, but the model's price is not known",
-            hint="give --price IN,OUT in US dollars per million tokens",
-        )
-    if estimate.cost_usd > max_cost_usd:
-        raise BudgetError(
-            f"the run is estimated at ${estimate.cost_usd:.2f}, over the limit of ${max_cost_usd:.2f}: not started",
-            hint="raise --max-cost, lower --limit, or drop a context",
-        )
 
 
 def _plans(session: Session) -> tuple[int, float | None]:

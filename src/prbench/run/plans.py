@@ -9,10 +9,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from prbench.calls import CallCache
+from prbench.calls import Budget, CallCache
+from prbench.calls.budget import FILE as SPEND
 from prbench.config import ModelOptions
 from prbench.contexts import Unfit
-from prbench.errors import BudgetError, MissingExtraError, PrbenchError, RunError
+from prbench.errors import MissingExtraError, PrbenchError, RunError, install_hint
 from prbench.files import Appender, locked
 from prbench.models import load_encoder
 from prbench.models.local import weights
@@ -39,29 +40,26 @@ _TYPICAL_PLAN_TOKENS = 80
 _BYTES_PER_TOKEN = 4.0
 
 
-def make_plans(session: Session, folder: RunFolder, cache: CallCache | None, max_cost_usd: float | None) -> float:
-    """Write the plans that a run lacks, one line each as they come; returns what this run has spent on plans."""
+def make_plans(session: Session, folder: RunFolder, cache: CallCache | None, budget: Budget) -> None:
+    """Write the plans that a run lacks, one line each as they come."""
     planner = session.planner
     if planner is None:
-        return 0.0
+        return
     if isinstance(planner, StoredPlans):
         _take_plans(session, planner, folder)
-        return 0.0
+        return
     session.plans.update(read_plans(folder))
-    spent = sum(plan.cost_usd for plan in session.plans.values())
     wanted = planner.requests(session.suite)
     missing = {
         key: wanted[key] for key in wanted if (known := session.plans.get(key)) is None or known.status == "failed"
     }
     left = len(missing)
-    with Appender(folder.path / "plans.jsonl") as appender:
+    with Appender(folder.path / "plans.jsonl") as appender, budget.metering("plans"):
         for key, outcome in plan_outcomes(planner, missing, cache):
             session.plans[key] = read_plan(key, outcome)
-            spent += outcome.cost_usd
             appender.append(session.plans[key])
             left -= 1
-            _stop_over(max_cost_usd, spent, left)
-    return spent
+            budget.take(outcome.cost_usd, more=left > 0)
 
 
 def _take_plans(session: Session, stored: StoredPlans, folder: RunFolder) -> None:
@@ -91,14 +89,6 @@ def plan_outcomes(
         if cache is not None:
             cache.keep(key, outcome, at_once=True)
         yield key, outcome
-
-
-def _stop_over(max_cost_usd: float | None, spent: float, left: int) -> None:
-    if left and max_cost_usd is not None and spent >= max_cost_usd:
-        raise BudgetError(
-            f"stopped after ${spent:.4f} for plans: the limit is ${max_cost_usd:.2f}",
-            hint="all plans are kept; the same command with a higher --max-cost continues",
-        )
 
 
 class PlanFile:
@@ -131,6 +121,11 @@ class PlanFile:
         """The plans of the needs, as far as they are there."""
         return {need.id: plan for need in self._needs if (plan := self.plans.get((need.pair.user, need.id)))}
 
+    def budget(self, limit_usd: float | None = None) -> Budget:
+        """What this file has cost over all starts, and may cost; kept beside it."""
+        spent = sum(plan.cost_usd for plan in self.plans.values())
+        return Budget(self.path.with_name(f"{self.path.stem}.{SPEND}"), limit_usd, spent_usd=spent)
+
     def forecast(self, cache: CallCache | None) -> Json:
         """What is still to be done, and what it may cost; asks nothing."""
         missing = self.missing
@@ -153,19 +148,20 @@ class PlanFile:
     def write(
         self,
         cache: CallCache | None = None,
-        max_cost_usd: float | None = None,
+        budget: Budget | None = None,
         listener: Callable[[int], None] | None = None,
-    ) -> float:
-        """Write what is missing; returns what it cost. `listener` hears how many requests are left."""
+    ) -> None:
+        """Write what is missing; `listener` hears how many requests are left."""
+        budget = budget or Budget()
         waiting: dict[str, list[Need]] = {}
         for need in self._needs:
             if not self._is_there(need):
                 waiting.setdefault(self._keys[need.pair.user, need.id], []).append(need)
-        missing, spent = self.missing, 0.0
+        missing = self.missing
         left = len(missing)
-        with self._alone(), Appender(self.path) as appender:
+        with self._alone(), Appender(self.path) as appender, budget.metering("plans"):
             for key, outcome in plan_outcomes(self._planner, missing, cache):
-                spent, left = spent + outcome.cost_usd, left - 1
+                left -= 1
                 for place, need in enumerate(waiting[key]):
                     plan = self._plan(need, key, outcome if not place else outcome.model_copy(update={"cost_usd": 0.0}))
                     self.plans[need.pair.user, need.id] = plan
@@ -173,8 +169,7 @@ class PlanFile:
                 appender.sync()
                 if listener is not None:
                     listener(left)
-                _stop_over(max_cost_usd, spent, left)
-        return spent
+                budget.take(outcome.cost_usd, more=left > 0)
 
     def _plan(self, need: Need, key: str, outcome: Outcome) -> Plan:
         place = {"need": need.id, "user": need.pair.user, "question": need.pair.question}
@@ -240,5 +235,5 @@ def fetch_matcher() -> str | None:
     except PrbenchError as error:
         return error.message
     except ImportError:
-        return "torch and transformers are not installed (pip install 'personalized-rewardbench[hf]')"
+        return f"torch and transformers are not installed ({install_hint('hf')})"
     return None

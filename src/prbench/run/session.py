@@ -1,7 +1,8 @@
 """A run, resolved: suite, model and contexts are loaded and known to fit together; nothing has been asked yet."""
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
@@ -19,6 +20,9 @@ from prbench.run.work import Planning, Slot, Work, plan_work
 from prbench.types import AnswerView, Context, Record
 
 Json = dict[str, Any]
+
+_FEW_PAIRS = 50
+"""Below so many pairs a run says how little it can show."""
 
 
 class Session:
@@ -42,12 +46,15 @@ class Session:
         self.model = model if model is not None else load_model(config.model, config.options)
         contexts = [Context.parse(name) for name in config.contexts]
         reads = self.model.card.reads
-        lacking = _lacking(self.suite) if not isinstance(self.model, Replay) else set()
+        lacking = _lacking(self.suite, self.everything) if not isinstance(self.model, Replay) else {}
+        self.notes = _notes(self.suite, [lacking[c.name] for c in contexts if c.name in lacking])
+        """What a user should know of the suite before reading numbers."""
         self.contexts = [c for c in contexts if c.needs <= reads and c.name not in lacking]
         self.unsupported = [c for c in contexts if c not in self.contexts]
         if not self.contexts and any(context.needs <= reads for context in contexts):
             raise ConfigError(
-                f"suite {self.suite.record.name!r} has nothing to show under {', '.join(config.contexts)}",
+                f"suite {self.suite.record.name!r} has nothing to show under {', '.join(config.contexts)}: "
+                f"{'; '.join(dict.fromkeys(lacking.values()))}",
                 hint="add --context none",
             )
         if not self.contexts:
@@ -180,14 +187,36 @@ def _selected(suite: Suite, config: RunConfig) -> Suite:
     return suite if config.limit is None else suite.limit(config.limit, config.seed)
 
 
-def _lacking(suite: Suite) -> set[str]:
-    """Contexts that no pair of this suite can have: without profiles nobody's posts, without rubrics no oracle."""
-    lacking: set[str] = set()
+def _lacking(suite: Suite, everything: Suite) -> dict[str, str]:
+    """Contexts that no pair of this suite can have, and why."""
+    lacking: dict[str, str] = {}
     if not any(pair.profile for pair in suite):
-        lacking |= {"profile", "retrieved", "other", "opposite", "plan", "profile+plan"}
+        why = "the suite has no profiles, so nothing of the user can be shown"
+        names = ("profile", "retrieved", "recent", "diluted", "other", "opposite", "plan", "profile+plan")
+        lacking |= dict.fromkeys(names, why)
+    elif alone := _alone(suite, everything):
+        lacking["other"] = f"{alone} is the only user there, so there is nobody else to show under 'other'"
     if not any(pair.rubric_aspects for pair in suite):
-        lacking.add("oracle")
+        lacking["oracle"] = "the suite has no rubric aspects to show under 'oracle'"
     return lacking
+
+
+def _alone(suite: Suite, everything: Suite) -> str | None:
+    """The user of a split that has no other; everybody's posts are asked for, not only those of the run's pairs."""
+    splits = {pair.tags.get("split", "") for pair in suite}
+    users = {split: {pair.user for pair in everything if pair.tags.get("split", "") == split} for split in splits}
+    return next((repr(next(iter(found))) for found in users.values() if len(found) == 1), None)
+
+
+def _notes(suite: Suite, lacking: Sequence[str]) -> list[str]:
+    notes = list(dict.fromkeys(lacking))
+    if len(suite) < _FEW_PAIRS:
+        half_width = 98 / math.sqrt(len(suite))
+        notes.append(
+            f"only {len(suite)} pairs: an accuracy is uncertain by about ±{min(half_width, 50):.0f} points, "
+            "so nothing short of a landslide shows"
+        )
+    return notes
 
 
 def _check_tags(suite: Suite, by: tuple[str, ...]) -> None:

@@ -6,18 +6,18 @@ suite. Every reply is kept, so a build that was cut short goes on where it stopp
 
 from prbench.build.written.aspects import AspectsBuild, build_aspects
 from prbench.build.written.card import AspectsCard
-from prbench.build.written.desk import Decoding, Limits
-from prbench.build.written.estimate import Estimate
+from prbench.build.written.estimate import BuildEstimate
 from prbench.build.written.history import Bounds, History, read_history
 from prbench.build.written.pairs import PairsBuild, PairsOptions, build_pairs
 from prbench.build.written.publish import PairsCard
+from prbench.build.written.replies import Decoding, Limits
 
 __all__ = [
     "AspectsBuild",
     "AspectsCard",
     "Bounds",
+    "BuildEstimate",
     "Decoding",
-    "Estimate",
     "History",
     "Limits",
     "PairsBuild",

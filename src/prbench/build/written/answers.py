@@ -10,7 +10,7 @@ from functools import partial
 from typing import Literal, NamedTuple
 
 from prbench.build.draft import Draft
-from prbench.build.written.desk import Desk, Rejection, Request
+from prbench.build.written.replies import Rejection, Replies, Request
 from prbench.prompts.answer import parse_answer
 from prbench.prompts.instruction import Instruction
 from prbench.rank import Ranker
@@ -45,14 +45,16 @@ class Writing(NamedTuple):
     """Most posts that the writer is shown, the most relevant first (as in the paper's best-of-N)."""
 
 
-def requests(task: Task, writing: Writing, ranker: Ranker, desk: Desk) -> tuple[Request[str], Request[str]] | Rejection:
+def requests(
+    task: Task, writing: Writing, ranker: Ranker, replies: Replies
+) -> tuple[Request[str], Request[str]] | Rejection:
     """The two requests of a task, with as many posts as fit; the same posts in both."""
     posts: tuple[Post, ...] = ()
     if task.other is None:
         posts = ranker.rank(task.question.question, task.question.profile)[: writing.posts]
     while True:
         both = _fill(task, writing, posts)
-        rooms = [room for request in both if (room := desk.room(request.prompt)) is not None]
+        rooms = [room for request in both if (room := replies.room(request.prompt)) is not None]
         over = -min(rooms, default=0)
         if over <= 0:
             return both

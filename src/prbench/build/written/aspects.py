@@ -7,16 +7,19 @@ question without readable aspects is a reject with its reason, never a pair with
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from prbench._version import __version__
 from prbench.build.written.card import AspectsCard, Spent, Writer, count_reasons
-from prbench.build.written.desk import Decoding, Desk, Limits, Rejection
-from prbench.build.written.estimate import Estimate, estimate, refuse_over_budget
+from prbench.build.written.estimate import BuildEstimate, estimate, refuse_estimate
 from prbench.build.written.extraction import Extraction, SentenceBySentence, WholeStory
 from prbench.build.written.history import Bounds, History, read_history
 from prbench.build.written.journal import total
+from prbench.build.written.replies import Decoding, Limits, Rejection, Replies
+from prbench.calls import Budget
+from prbench.calls.budget import FILE as SPEND
 from prbench.errors import ConfigError, DataError
 from prbench.files import read_bytes, read_model, write_whole
 from prbench.models import Generator
@@ -30,6 +33,7 @@ class AspectFiles(NamedTuple):
     calls: Path
     rejects: Path
     card: Path
+    spend: Path
 
     @classmethod
     def at(cls, out: Path) -> "AspectFiles":
@@ -42,14 +46,14 @@ class AspectFiles(NamedTuple):
         if out.suffix != ".jsonl" or out.is_dir():
             raise ConfigError(f"--out {str(out)!r} should be a .jsonl file", hint="for example -o aspects.jsonl")
         stem = out.name.removesuffix(".jsonl")
-        beside = (out.with_name(f"{stem}.{name}") for name in ("calls.jsonl", "rejects.jsonl", "card.json"))
+        beside = (out.with_name(f"{stem}.{name}") for name in ("calls.jsonl", "rejects.jsonl", "card.json", SPEND))
         return cls(out, *beside)
 
 
 class AspectsBuild(NamedTuple):
     """What came of it; without a card where nothing was asked (`dry_run`)."""
 
-    estimate: Estimate
+    estimate: BuildEstimate
     questions: tuple[Question, ...] = ()
     card: AspectsCard | None = None
 
@@ -78,7 +82,7 @@ def build_aspects(
         decoding: How replies are asked for.
         limits: When to stop.
         by_sentence: Ask about one sentence of a narrative at a time, for models too small to keep a format.
-        dry_run: Estimate only; nothing is asked or written.
+        dry_run: BuildEstimate only; nothing is asked or written.
         say: Told how far it is.
 
     Raises:
@@ -94,17 +98,20 @@ def build_aspects(
     extraction: Extraction = SentenceBySentence() if by_sentence else WholeStory()
     asking = [question for question in read.questions if not question.rubric_aspects]
     requests = {name: request for q in asking for name, request in extraction.requests(q).items()}
-    with Desk(generator, files.calls, decoding, limits, say) as desk:
-        found = estimate(generator, len(requests), desk.missing(requests), extraction.reply_tokens)
+    with ExitStack() as stack:
+        author = stack.enter_context(Replies(generator, files.calls, decoding, skip_failed=limits.skip_failed, say=say))
+        found = estimate(generator, len(requests), author.missing(requests), extraction.reply_tokens)
         say(found.line())
         if dry_run:
             return AspectsBuild(found)
-        refuse_over_budget(found, limits.max_cost_usd)
-        unfit = {name: _unfit(room) for name, r in requests.items() if (room := desk.room(r.prompt) or 0) < 0}
+        author.budget = stack.enter_context(Budget(files.spend, limits.max_cost_usd, spent_usd=author.cost_usd))
+        refuse_estimate(found, author.budget)
+        unfit = {name: _unfit(room) for name, r in requests.items() if (room := author.room(r.prompt) or 0) < 0}
         asked = {name: request for name, request in requests.items() if name not in unfit}
-        replies = desk.ask("aspects", asked) | unfit
+        replies = author.ask("aspects", asked) | unfit
         writer = Writer.of(generator, decoding, {extraction.prompt.name: extraction.prompt.digest})
-        spent = Spent.of(total(desk.used))
+        spent = Spent.of(total(author.used.values()))
+        say(f"spent {author.budget.spending.words()}")
     found_aspects = {question.id: extraction.collect(question, replies) for question in asking}
     card = _card(read, found_aspects, writer, spent)
     kept = tuple(_with_aspects(q, found_aspects) for q in read.questions if not _is_rejected(q, found_aspects))

@@ -8,8 +8,8 @@ from typing import Any
 from pydantic import Field
 
 from prbench.build.card import SourceFile
-from prbench.build.written.desk import Decoding
-from prbench.build.written.journal import Usage
+from prbench.build.written.journal import CallTotals
+from prbench.build.written.replies import Decoding
 from prbench.models import Generator
 from prbench.types import Frozen
 
@@ -46,7 +46,7 @@ class Spent(Frozen):
     cost_usd: float
 
     @classmethod
-    def of(cls, usage: Usage) -> "Spent":
+    def of(cls, usage: CallTotals) -> "Spent":
         """Of a sum over calls."""
         return cls(**{**usage._asdict(), "cost_usd": round(usage.cost_usd, 6)})
 

@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 
+from prbench.calls import Budget, refuse_over_budget
 from prbench.config import Price
-from prbench.errors import BudgetError
 from prbench.models import Generator, Windowed
 from prbench.types import Frozen, Prompt
 
 _BYTES_PER_TOKEN = 4.0
 
 
-class Estimate(Frozen):
+class BuildEstimate(Frozen):
     """First tries only: what must be asked again is not known before."""
 
     requests: int
@@ -28,7 +28,7 @@ class Estimate(Frozen):
         """In one line.
 
         Example:
-            >>> Estimate(requests=10, in_journal=4, tokens_in=6000, tokens_out=900, cost_usd=0.5).line()
+            >>> BuildEstimate(requests=10, in_journal=4, tokens_in=6000, tokens_out=900, cost_usd=0.5).line()
             '6 requests to send (10, 4 answered already), about 6,000 tokens in and 900 out, about $0.50'
         """
         cost = "price not known (--price IN,OUT)" if self.cost_usd is None else f"about ${self.cost_usd:.2f}"
@@ -38,12 +38,12 @@ class Estimate(Frozen):
         )
 
 
-def estimate(generator: Generator, requests: int, missing: Sequence[Prompt], reply_tokens: int) -> Estimate:
+def estimate(generator: Generator, requests: int, missing: Sequence[Prompt], reply_tokens: int) -> BuildEstimate:
     """What the missing requests would take, with replies of so many tokens."""
     tokens_in = sum(_tokens(generator, prompt) for prompt in missing)
     tokens_out = reply_tokens * len(missing)
     price: Price | None = generator.card.price
-    return Estimate(
+    return BuildEstimate(
         requests=requests,
         in_journal=requests - len(missing),
         tokens_in=tokens_in,
@@ -52,20 +52,11 @@ def estimate(generator: Generator, requests: int, missing: Sequence[Prompt], rep
     )
 
 
-def refuse_over_budget(found: Estimate, max_cost_usd: float | None) -> None:
+def refuse_estimate(found: BuildEstimate, budget: Budget) -> None:
     """Stop before the first request where the estimate is over the limit, or cannot be made."""
-    if max_cost_usd is None or found.requests == found.in_journal:
-        return
-    if found.cost_usd is None:
-        raise BudgetError(
-            f"--max-cost {max_cost_usd:.2f} was given, but the model's price is not known",
-            hint="give --price IN,OUT in US dollars per million tokens",
-        )
-    if found.cost_usd > max_cost_usd:
-        raise BudgetError(
-            f"the build is estimated at ${found.cost_usd:.2f}, over the limit of ${max_cost_usd:.2f}: not started",
-            hint="raise --max-cost, or take fewer questions with --limit",
-        )
+    if found.requests > found.in_journal:
+        hint = "raise --max-cost, or take fewer questions with --limit"
+        refuse_over_budget("the build is", found.cost_usd, budget, hint)
 
 
 def _tokens(generator: Generator, prompt: Prompt) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Protocol
 
-from prbench.build.written.desk import Rejection, Request
+from prbench.build.written.replies import Rejection, Request
 from prbench.prompts.aspect_title import ASKED_WORDS, parse_aspect_title
 from prbench.prompts.aspects import FEWEST, MOST, parse_aspects
 from prbench.prompts.instruction import Instruction

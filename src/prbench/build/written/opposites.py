@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from prbench.build.written.desk import Rejection, Request
+from prbench.build.written.replies import Rejection, Request
 from prbench.prompts.instruction import Instruction
 from prbench.prompts.opposite import Opposite, Unreadable, parse_opposites
 from prbench.texts import words

@@ -15,10 +15,9 @@ from prbench.build.gates import Gate, GateReport, run_gates
 from prbench.build.gates import left_out as gates_left_out
 from prbench.build.written.answers import SIDES, Task, Writing, Written, collect, requests
 from prbench.build.written.card import Writer
-from prbench.build.written.desk import Decoding, Desk, Limits, Rejection, Request
-from prbench.build.written.estimate import Estimate, estimate, refuse_over_budget
+from prbench.build.written.estimate import BuildEstimate, estimate, refuse_estimate
+from prbench.build.written.gate_replies import GateReplies
 from prbench.build.written.journal import total
-from prbench.build.written.memory import Memory
 from prbench.build.written.opposites import find_couples, imagine, opposite_request, stand_in
 from prbench.build.written.publish import (
     ANSWERS,
@@ -28,6 +27,9 @@ from prbench.build.written.publish import (
     publish_nothing,
     refuse_foreign,
 )
+from prbench.build.written.replies import Decoding, Limits, Rejection, Replies, Request
+from prbench.calls import Budget
+from prbench.calls.budget import FILE as SPEND
 from prbench.data import load_questions
 from prbench.errors import DataError
 from prbench.graders import RubricJudge
@@ -63,7 +65,7 @@ class PairsOptions(Frozen):
 class PairsBuild(NamedTuple):
     """What came of it; without a publication where nothing was asked (`dry_run`)."""
 
-    estimate: Estimate
+    estimate: BuildEstimate
     publication: Publication | None = None
 
 
@@ -93,7 +95,7 @@ def build_pairs(
         rater: For the gate `quality`.
         decoding: How replies are asked for.
         limits: When to stop.
-        dry_run: Estimate only; nothing is asked or written.
+        dry_run: BuildEstimate only; nothing is asked or written.
         say: Told how far it is.
 
     Raises:
@@ -105,21 +107,29 @@ def build_pairs(
     questions = _questions(aspects, columns or {}, options.limit)
     build = _Build(generator, options, decoding, say)
     with ExitStack() as stack:
-        memory = stack.enter_context(Memory(folder / GATE_CALLS))
-        gates = memory.gates(options.gates, judges, rater)
-        desk = stack.enter_context(Desk(generator, folder / ANSWERS, decoding, limits, say))
+        gate_replies = stack.enter_context(GateReplies(folder / GATE_CALLS))
+        gates = gate_replies.gates(options.gates, judges, rater)
+        author = stack.enter_context(
+            Replies(generator, folder / ANSWERS, decoding, skip_failed=limits.skip_failed, say=say)
+        )
         tasks = build.plan(questions)
-        found = build.estimate(tasks, desk)
+        found = build.estimate(tasks, author)
         say(found.line())
         if judges or rater:
             say("not in this estimate: what gates ask, two requests for each draft and model")
         if dry_run:
             return PairsBuild(found)
-        refuse_over_budget(found, limits.max_cost_usd)
-        written = build.write(tasks, desk)
-        if limits.max_cost_usd is not None:
-            memory.room_usd = limits.max_cost_usd - desk.spent.cost_usd
-        publication = build.publication(questions, written, run_gates(written.drafts, gates), gates, desk, memory)
+        spent_usd = author.cost_usd + gate_replies.cost_usd
+        # Beside the folder: what is published is the suite, not what it cost to make.
+        spend = folder.with_name(f"{folder.name}.{SPEND}")
+        budget = stack.enter_context(Budget(spend, limits.max_cost_usd, spent_usd=spent_usd))
+        author.budget = gate_replies.budget = budget
+        refuse_estimate(found, budget)
+        written = build.write(tasks, author)
+        with budget.metering("gates"):
+            report = run_gates(written.drafts, gates)
+        say(f"spent {budget.spending.words()}")
+        publication = build.publication(questions, written, report, gates, author, gate_replies)
     return PairsBuild(found, _published(folder, publication, aspects))
 
 
@@ -169,11 +179,11 @@ class _Build:
         alone = [Task(question) for question in usable if question.id not in taken]
         return [*tasks, *alone]
 
-    def estimate(self, tasks: Sequence[Task], desk: Desk) -> Estimate:
+    def estimate(self, tasks: Sequence[Task], author: Replies) -> BuildEstimate:
         """What is still to be asked: two answers for each task, and an opposite where one must be imagined."""
         opposites = self._opposite_requests(tasks)
-        answers = dict(self._answer_requests(self._foreseen(tasks, desk, opposites), desk, {}))
-        missing = desk.missing(answers) + desk.missing(opposites)
+        answers = dict(self._answer_requests(self._foreseen(tasks, author, opposites), author, {}))
+        missing = author.missing(answers) + author.missing(opposites)
         tokens = round(self._options.words * _TOKENS_PER_WORD)
         if opposites:
             share = len(opposites) / (len(opposites) + len(answers))
@@ -181,11 +191,11 @@ class _Build:
         return estimate(self._generator, len(answers) + len(opposites), missing, tokens)
 
     def _foreseen(
-        self, tasks: Sequence[Task], desk: Desk, opposites: Mapping[str, Request[tuple[Opposite, ...]]]
+        self, tasks: Sequence[Task], author: Replies, opposites: Mapping[str, Request[tuple[Opposite, ...]]]
     ) -> list[Task]:
         """The tasks with the opposites that the journal has, and stand-ins of about the same size for the others."""
         alone = {task.question.id: task.question for task in tasks if task.question.id in opposites}
-        known = desk.known(opposites)
+        known = author.known(opposites)
         halves = imagine({name: alone[name] for name in known}, known)
         return [
             Task(one, halves.get(one.id) or stand_in(one), "written") if one.id in opposites else task
@@ -193,21 +203,21 @@ class _Build:
             if not isinstance(known.get((one := task.question).id), Rejection)
         ]
 
-    def write(self, tasks: Sequence[Task], desk: Desk) -> Written:
+    def write(self, tasks: Sequence[Task], author: Replies) -> Written:
         """Have opposites imagined and answers written."""
-        tasks, without = self._imagine(tasks, desk)
+        tasks, without = self._imagine(tasks, author)
         unfit: dict[str, Rejection] = {}
-        replies = desk.ask("answers", dict(self._answer_requests(tasks, desk, unfit)))
+        replies = author.ask("answers", dict(self._answer_requests(tasks, author, unfit)))
         replies |= {f"{name}/{side}": reason for name, reason in unfit.items() for side in SIDES}
         written = collect(tasks, replies)
         written.rejects.extend(without)
         return written
 
-    def _imagine(self, tasks: Sequence[Task], desk: Desk) -> tuple[list[Task], list[tuple[Question, Rejection]]]:
+    def _imagine(self, tasks: Sequence[Task], author: Replies) -> tuple[list[Task], list[tuple[Question, Rejection]]]:
         """Give an opposite to each question that has none, where all are to be mirrored; who gets none is rejected."""
         wanted = self._opposite_requests(tasks)
         alone = {task.question.id: task.question for task in tasks if task.question.id in wanted}
-        opposites = desk.ask("opposites", wanted)
+        opposites = author.ask("opposites", wanted)
         halves = imagine(alone, opposites)
         coupled = [
             Task(task.question, halves[task.question.id], "written") if task.question.id in halves else task
@@ -223,8 +233,8 @@ class _Build:
         written: Written,
         report: GateReport,
         gates: Sequence[Gate],
-        desk: Desk,
-        memory: Memory,
+        author: Replies,
+        gate_replies: GateReplies,
     ) -> Publication:
         """Everything that the folder will say."""
         prompts = {_ANSWER: self._writing.prompt.digest}
@@ -237,11 +247,11 @@ class _Build:
             questions=len(questions),
             options=self._options.model_dump(mode="json"),
             writer=Writer.of(self._generator, self._decoding, prompts),
-            spent=total(desk.used),
-            spent_on_gates=memory.usage,
+            spent=total(author.used.values()),
+            spent_on_gates=gate_replies.usage,
             gates_left_out=gates_left_out(gates),
-            journal=tuple(desk.lines()),
-            gate_calls=tuple(memory.lines()),
+            journal=tuple(author.lines()),
+            gate_calls=tuple(gate_replies.lines()),
         )
 
     def _opposite_requests(self, tasks: Sequence[Task]) -> dict[str, Request[tuple[Opposite, ...]]]:
@@ -251,10 +261,10 @@ class _Build:
         return {question.id: opposite_request(self._opposite, question) for question in alone}
 
     def _answer_requests(
-        self, tasks: Sequence[Task], desk: Desk, unfit: dict[str, Rejection]
+        self, tasks: Sequence[Task], author: Replies, unfit: dict[str, Rejection]
     ) -> Iterator[tuple[str, Request[str]]]:
         for task in tasks:
-            both = requests(task, self._writing, self._ranker, desk)
+            both = requests(task, self._writing, self._ranker, author)
             if isinstance(both, Rejection):
                 unfit[task.question.id] = both
             else:

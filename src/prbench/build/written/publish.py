@@ -14,8 +14,8 @@ from prbench._version import __version__
 from prbench.build.card import Exactness, prove_exact
 from prbench.build.gates import GateCount, GateReport
 from prbench.build.written.card import AspectsCard, Spent, Writer, count_reasons, without_place
-from prbench.build.written.desk import Rejection
-from prbench.build.written.journal import Usage
+from prbench.build.written.journal import CallTotals
+from prbench.build.written.replies import Rejection
 from prbench.data import Suite, write_pairs
 from prbench.errors import ConfigError, DataError
 from prbench.files import read_model, replacing_folder, write_whole
@@ -69,8 +69,8 @@ class Publication(NamedTuple):
     questions: int
     options: Mapping[str, Any]
     writer: Writer
-    spent: Usage
-    spent_on_gates: Usage
+    spent: CallTotals
+    spent_on_gates: CallTotals
     gates_left_out: tuple[str, ...]
     journal: tuple[str, ...]
     gate_calls: tuple[str, ...]

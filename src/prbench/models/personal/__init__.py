@@ -4,4 +4,22 @@ The methods share one interface (`Method`): a state is made of what is known of 
 and equations stand in each method's module. Importing this room loads no torch; its modules do.
 """
 
-__all__: list[str] = []
+from pathlib import Path
+
+__all__ = ["REFERENCE", "SHIPPED", "shipped_folder"]
+
+REFERENCE = "reference"
+SHIPPED = Path(__file__).parents[2] / "data" / "embedded" / "models"
+
+
+def shipped_folder(address: str) -> Path | None:
+    """Where the package holds the model of this address; None where it ships none, or a folder goes before.
+
+    Example:
+        >>> shipped_folder("personal:reference").name, shipped_folder("personal:runs/mine")
+        ('reference', None)
+    """
+    scheme, _, name = address.partition(":")
+    if scheme != "personal" or name != REFERENCE or Path(name).is_dir():
+        return None
+    return SHIPPED / name

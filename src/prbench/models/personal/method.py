@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from importlib import import_module
+from importlib.metadata import entry_points
 from inspect import signature
 from typing import Any, ClassVar, NamedTuple
 
@@ -58,6 +59,7 @@ def bradley_terry(rewards_B2: Tensor) -> Tensor:
     return nn.functional.softplus(rewards_B2[:, 1] - rewards_B2[:, 0]).mean()
 
 
+GROUP = "prbench.methods"
 METHODS: dict[str, str] = {
     "bt": "prbench.models.personal.bt:BradleyTerry",
     "user-bt": "prbench.models.personal.user_bt:UserBradleyTerry",
@@ -70,6 +72,11 @@ METHODS: dict[str, str] = {
 """Methods over vectors, by name; `cross` reads text and has a module of its own."""
 
 
+def methods() -> dict[str, str]:
+    """All methods over vectors: built in, and those that installed packages offer in the group `prbench.methods`."""
+    return {**{point.name: point.value for point in entry_points(group=GROUP)}, **METHODS}
+
+
 def make(name: str, width: Width, settings: dict[str, Any], seed: int) -> Method:
     """A method with fresh weights, the same for the same seed.
 
@@ -77,9 +84,10 @@ def make(name: str, width: Width, settings: dict[str, Any], seed: int) -> Method
         >>> make("bt", Width(3, 6), {}, seed=0).name
         'bt'
     """
-    if name not in METHODS:
-        raise ConfigError(f"unknown method {name!r}", hint=did_you_mean(name, METHODS))
-    module, _, attribute = METHODS[name].partition(":")
+    known = methods()
+    if name not in known:
+        raise ConfigError(f"unknown method {name!r}", hint=did_you_mean(name, known))
+    module, _, attribute = known[name].partition(":")
     kind = getattr(import_module(module), attribute)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

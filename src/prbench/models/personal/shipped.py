@@ -11,13 +11,11 @@ from pathlib import Path
 from prbench import files
 from prbench.config import cache_folder, digest
 from prbench.errors import ModelError
-from prbench.models.personal import artifact
+from prbench.models.personal import SHIPPED, artifact, shipped_folder
 from prbench.models.personal.stance_encoder import AXES, HEAD
 
-REFERENCE = "reference"
 DELTA = "delta.safetensors"
 TUNING = "tuning.json"
-_SHIPPED = Path(__file__).parents[2] / "data" / "embedded" / "models"
 _PACKED = (f"encoder/{HEAD}", f"encoder/{AXES}", f"encoder/{DELTA}", f"encoder/{TUNING}", artifact.WEIGHTS)
 
 
@@ -28,12 +26,13 @@ def is_shipped(name: str) -> bool:
         >>> is_shipped("reference"), is_shipped("runs/mine")
         (True, False)
     """
-    return name == REFERENCE and not Path(name).is_dir() and (_SHIPPED / name / artifact.RECORD).is_file()
+    folder = shipped_folder(f"personal:{name}")
+    return folder is not None and (folder / artifact.RECORD).is_file()
 
 
 def unpack(name: str, *, source: Path | None = None, target: Path | None = None) -> Path:
     """The model's folder: in the package, or in the cache, joined from what ships and its encoder on first use."""
-    packed = source or _SHIPPED / name
+    packed = source or SHIPPED / name
     if (packed / artifact.RECORD).is_file() and not (packed / "encoder").is_dir():
         return packed
     if missing := [file for file in (*_PACKED, artifact.RECORD) if not (packed / file).is_file()]:

@@ -7,7 +7,7 @@ the endpoint's own error, and told in the run's record. A refusal that meets eve
 import json
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import httpx
@@ -15,9 +15,10 @@ import httpx
 from prbench.config import Price
 from prbench.errors import ModelError
 from prbench.models.effort import Effort
+from prbench.models.meter import Meter, current_meter
 from prbench.models.remote.dialects import Call, Dialect, Said
 from prbench.models.remote.stream import stream
-from prbench.models.remote.wire import Fault, Refused, Wire
+from prbench.models.remote.wire import Bill, Fault, Refused, Wire
 from prbench.types import Outcome, Prompt
 
 __all__ = ["Call", "Completion", "Completions", "estimate_tokens"]
@@ -41,6 +42,8 @@ _UNSUPPORTED = re.compile(
 """How endpoints say that a parameter is at fault."""
 _LONGEST_COMPLAINT = 4000
 _OTHER_WORD = {"max_tokens": "max_completion_tokens"}
+_LENGTH_LIMITS = frozenset({"max_tokens", "max_completion_tokens", "maxOutputTokens"})
+"""The names by which providers limit the tokens of a reply."""
 _DISPENSABLE = {
     "temperature": ("temperature",),
     "seed": ("seed",),
@@ -126,15 +129,18 @@ class Completions:
 
         A call is made only when it is about to be sent, so that a hundred thousand prompts are never in memory at once.
         """
+        meter = current_meter()  # of the thread that asks: requests are sent by another one
 
         async def job(client: httpx.AsyncClient, index: int) -> Outcome:
-            return await self._answer(client, call(index), read)
+            return await self._answer(client, call(index), read, meter)
 
         return stream(count, job, self.wire.open, self.concurrency)
 
-    async def _answer(self, client: httpx.AsyncClient, call: Call, read: Callable[[Completion], Outcome]) -> Outcome:
+    async def _answer(
+        self, client: httpx.AsyncClient, call: Call, read: Callable[[Completion], Outcome], meter: Meter | None
+    ) -> Outcome:
         try:
-            completion = await self._complete(client, call)
+            completion = await self._complete(client, call, meter)
         except Fault as error:
             return Outcome.failed(error.reason)
         except Refused as error:
@@ -148,19 +154,23 @@ class Completions:
             return Outcome.invalid("refused", raw=completion.text, **completion.usage)
         return read(completion)
 
-    async def _complete(self, client: httpx.AsyncClient, call: Call) -> Completion:
+    async def _complete(self, client: httpx.AsyncClient, call: Call, meter: Meter | None) -> Completion:
         """Ask until the endpoint takes the parameters; each that it refuses is learned once."""
         before = None
         while True:
             fitted = self._fitted(call)
             body = {**self.dialect.request(self.model, fitted), **self._body}
             try:
-                reply = await self.wire.send(client, self.dialect.path(self.model), self.dialect.body, body)
+                bill = None if meter is None else Bill(meter, self._most_usd(body))
+                reply = await self.wire.send(client, self.dialect.path(self.model), self.dialect.body, body, bill)
             except Refused as error:
                 if not self._learn(error, call, fitted):
                     raise
                 continue
-            completion = self._completion(self.dialect.read(reply.body), reply.latency_ms, call.prompt, before)
+            said = self.dialect.read(reply.body)
+            if meter is not None and reply.number is not None:
+                meter.settle(reply.number, self._cost_usd(said, call.prompt))
+            completion = self._completion(said, reply.latency_ms, call.prompt, before)
             limit = fitted.parameters.get("max_tokens")
             cut = completion.finish == "length" and completion.thought and not completion.text.strip()
             if not (cut and limit == _SPEAKING and before is None):
@@ -235,17 +245,36 @@ class Completions:
         if said.tokens_cached is not None:
             self.effort.naive_tokens += said.tokens_in
             self.effort.computed_tokens += said.tokens_in - said.tokens_cached
-        cost_usd = 0.0
-        if self.price is not None:
-            # A server that reports no usage must not make a run look free: a budget would never end it.
-            tokens_in = said.tokens_in or estimate_tokens(prompt)
-            cost_usd = self.price.cost_usd(tokens_in, said.tokens_out or _tokens(said.text or ""))
         return {
             "tokens_in": said.tokens_in,
             "tokens_out": said.tokens_out,
             "latency_ms": latency_ms,
-            "cost_usd": cost_usd,
+            "cost_usd": self._cost_usd(said, prompt),
         }
+
+    def _cost_usd(self, said: Said, prompt: Prompt) -> float:
+        if self.price is None:
+            return 0.0
+        # A server that reports no usage must not make a run look free: a budget would never end it.
+        tokens_in = said.tokens_in or estimate_tokens(prompt)
+        return self.price.cost_usd(tokens_in, said.tokens_out or _tokens(said.text or ""))
+
+    def _most_usd(self, body: Mapping[str, Any]) -> float:
+        """The most that a request can cost: every byte of it a token, and a reply of the longest length allowed."""
+        if self.price is None:
+            return 0.0
+        size = len(json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+        limits = [value for name, value in _numbers(body) if name in _LENGTH_LIMITS]
+        return self.price.cost_usd(size, max(limits, default=_THINKING))
+
+
+def _numbers(body: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """The whole numbers of a request by name, at any depth."""
+    for name, value in body.items():
+        if isinstance(value, Mapping):
+            yield from _numbers(value)
+        elif isinstance(value, int) and not isinstance(value, bool):
+            yield name, value
 
 
 def _complaint(text: str) -> str:

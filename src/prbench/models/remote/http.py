@@ -25,7 +25,7 @@ __all__ = ["HttpRater", "load"]
 
 _VLLM = "vllm:"
 
-_CHOSEN_THERE = frozenset({"retrieved", "other", "opposite"})
+_CHOSEN_THERE = frozenset({"retrieved", "recent", "diluted", "other", "opposite"})
 """Contexts under which a reward server chooses itself which posts, or whose, a model is shown."""
 
 _MOST_BITS = 1000

@@ -2,15 +2,18 @@
 
 The jobs run on an event loop of their own in a background thread, so the caller may be in a notebook or in a loop
 itself. They run ahead of the caller by a bounded number of results, so that a caller who stops for money has not paid
-for the rest. Closing the iterator cancels what is under way and waits until the thread has ended.
+for the rest. Closing the iterator cancels what is under way and waits until the thread has ended. A job that is refused
+for money ends the stream only after those that are under way: what is paid for is handed over.
 """
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from queue import SimpleQueue
 from typing import Generic, NamedTuple, TypeVar
+
+from prbench.errors import BudgetError
 
 Session = TypeVar("Session")
 T = TypeVar("T")
@@ -32,6 +35,7 @@ class _Crew(Generic[Session, T]):
     ) -> None:
         self.results: SimpleQueue[tuple[int, T] | _Error] = SimpleQueue()
         self._indices = iter(range(count))
+        self._refusal: BudgetError | None = None
         self._job = job
         self._open_session = open_session
         self._workers = min(concurrency, count)
@@ -61,16 +65,24 @@ class _Crew(Generic[Session, T]):
     async def _serve(self) -> None:
         async with self._open_session() as session:
             workers = [asyncio.create_task(self._work(session)) for _ in range(self._workers)]
+            done = asyncio.create_task(self._tell_refusal(workers))
             await self._stop.wait()
-            for worker in workers:
-                worker.cancel()
-            await asyncio.gather(*workers, return_exceptions=True)
+            for task in (*workers, done):
+                task.cancel()
+            await asyncio.gather(*workers, done, return_exceptions=True)
+
+    async def _tell_refusal(self, workers: Sequence[asyncio.Task[None]]) -> None:
+        await asyncio.gather(*workers, return_exceptions=True)
+        if self._refusal is not None:
+            self.results.put(_Error(self._refusal))
 
     async def _work(self, session: Session) -> None:
         try:
             for index in self._indices:
                 await self._room.acquire()
                 self.results.put((index, await self._job(session, index)))
+        except BudgetError as error:
+            self._refusal = error
         except Exception as error:  # handed to the caller, who raises it
             self.results.put(_Error(error))
 

@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ValidationError
 
 from prbench.errors import AddressError, MissingExtraError, ModelError
+from prbench.models.meter import Meter
 
 try:
     import httpx
@@ -63,8 +64,12 @@ PATIENT = Backoff()
 class Fault(Exception):
     """Something that may pass: worth another try."""
 
-    def __init__(self, reason: str, retry_after_s: float | None = None, reached: bool = True) -> None:
+    def __init__(
+        self, reason: str, retry_after_s: float | None = None, reached: bool = True, free: bool = False
+    ) -> None:
         super().__init__(reason)
+        self.free = free or not reached
+        """Whether the request is known to have cost nothing: no server, or one that answered with an error."""
         self.reason = reason
         self.retry_after_s = retry_after_s
         self.reached = reached
@@ -76,6 +81,8 @@ class Refused(Exception):
 
     def __init__(self, reason: str, status: int, text: str = "") -> None:
         super().__init__(reason)
+        self.free = not 200 <= status < 300
+        """Whether the request is known to have cost nothing."""
         self.reason = reason
         self.status = status
         self.text = text
@@ -91,6 +98,19 @@ class Reply(NamedTuple, Generic[Payload]):
     body: Payload
     latency_ms: float
     """Of the attempt that succeeded; waiting and failed attempts are not the model's time."""
+    number: int | None = None
+    """By which the meter knows the attempt; its cost is still to be settled."""
+
+
+class Bill(NamedTuple):
+    """The price of a request, announced to a meter each time that it is sent."""
+
+    meter: Meter
+    most_usd: float
+
+    def begin(self, *, again: bool) -> int:
+        """Announce an attempt; returns the number under which its cost is settled."""
+        return self.meter.begin(self.most_usd, again=again)
 
 
 class _Received(NamedTuple):
@@ -155,16 +175,20 @@ class Wire:
         path: str,
         schema: type[Payload],
         body: Mapping[str, Any] | None = None,
+        bill: "Bill | None" = None,
     ) -> Reply[Payload]:
         """Post `body` (get where there is none) until a reply fits `schema`.
 
+        Every attempt is announced by the bill; one that may have been paid for though no reply was read stays open.
+
         Raises:
+            BudgetError: If nothing more may be spent.
             Fault: If no attempt brought such a reply.
             Refused: If this request will never be answered.
             ModelError: If the server has never answered anything and cannot be asked at all.
         """
         try:
-            reply = await self._persist(client, path, schema, body)
+            reply = await self._persist(client, path, schema, body, bill)
         except (Fault, Refused) as error:
             if not self._answered:
                 self._give_up(error)
@@ -173,7 +197,12 @@ class Wire:
         return reply
 
     async def _persist(
-        self, client: httpx.AsyncClient, path: str, schema: type[Payload], body: Mapping[str, Any] | None
+        self,
+        client: httpx.AsyncClient,
+        path: str,
+        schema: type[Payload],
+        body: Mapping[str, Any] | None,
+        bill: "Bill | None",
     ) -> Reply[Payload]:
         attempts = stamina.retry_context(
             on=self._again,
@@ -185,9 +214,16 @@ class Wire:
         )
         async for attempt in attempts:
             with attempt:
+                number = bill.begin(again=attempt.num > 1) if bill is not None else None
                 start = time.perf_counter()
-                received = await self._once(client, path, body)
-                return Reply(self._read(received, schema), (time.perf_counter() - start) * 1e3)
+                try:
+                    received = await self._once(client, path, body)
+                    payload = self._read(received, schema)
+                except (Fault, Refused) as error:
+                    if bill is not None and number is not None and error.free:
+                        bill.meter.settle(number, 0.0)
+                    raise
+                return Reply(payload, (time.perf_counter() - start) * 1e3, number)
         raise AssertionError("the last attempt neither returned nor raised")
 
     def _again(self, error: Exception) -> bool | float:
@@ -219,7 +255,7 @@ class Wire:
     def _read(self, received: "_Received", schema: type[Payload]) -> Payload:
         status = received.status
         if status in _PASSING or status >= 500:
-            raise Fault(_describe(received), retry_after_s=received.retry_after_s)
+            raise Fault(_describe(received), retry_after_s=received.retry_after_s, free=True)
         if not 200 <= status < 300:
             raise Refused(_describe(received), status, received.text)
         try:

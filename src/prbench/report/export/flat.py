@@ -2,10 +2,12 @@
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from prbench.data import load_pairs
+from prbench.errors import DataError
 from prbench.files import replacing, write_whole
 from prbench.report.finished import Finished
 from prbench.results import PairRow
@@ -18,20 +20,20 @@ _INTEGERS = frozenset(
 _FLOATS = frozenset({"credit", "chosen_score", "rejected_score", "margin", "latency_ms", "cost_usd"})
 
 
-def write_parquet(run: Finished, out: Path) -> None:
+def write_parquet(run: Finished, out: Path, *, texts: bool = False) -> None:
     """Write the rows as a Parquet file."""
     import pyarrow as arrow
     import pyarrow.parquet as parquet
 
-    rows = flat_rows(run)
+    rows = flat_rows(run, texts=texts)
     columns = {name: arrow.array([row[name] for row in rows], _type(name)) for name in rows[0]} if rows else {}
     with replacing(out) as partial:
         parquet.write_table(arrow.table(columns), partial)
 
 
-def write_csv(run: Finished, out: Path) -> None:
+def write_csv(run: Finished, out: Path, *, texts: bool = False) -> None:
     """Write the rows as CSV; what is not known is an empty cell."""
-    rows = flat_rows(run)
+    rows = flat_rows(run, texts=texts)
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, list(rows[0]) if rows else [], lineterminator="\n")
     writer.writeheader()
@@ -39,13 +41,39 @@ def write_csv(run: Finished, out: Path) -> None:
     write_whole(out, buffer.getvalue())
 
 
-def flat_rows(run: Finished) -> list[Row]:
-    """All records in a fixed order, whatever the order in which they were made."""
+def flat_rows(run: Finished, *, texts: bool = False) -> list[Row]:
+    """All records in a fixed order, whatever the order in which they were made.
+
+    Args:
+        run: What to write.
+        texts: Whether question and answers stand in each row; they come from the suite, which must be the same still.
+    """
     pairs = {row.id: row for row in run.rows}
     tags = sorted({tag for row in pairs.values() for tag in row.tags})
     whole = _whole(run)
     records = sorted(run.records, key=lambda record: record.slot)
-    return [{**whole, **_pair(pairs[record.pair], tags), **_record(record)} for record in records]
+    words = _texts(run, pairs) if texts else {}
+    return [
+        {**whole, **_pair(pairs[record.pair], tags), **words.get(record.pair, {}), **_record(record)}
+        for record in records
+    ]
+
+
+def _texts(run: Finished, rows: Mapping[str, PairRow]) -> dict[str, Row]:
+    config = run.loaded.config
+    suite = load_pairs(config.suite, columns=config.columns or None, revision=config.revision)
+    found = {pair.id: pair for pair in suite if pair.id in rows}
+    for row in rows.values():
+        pair = found.get(row.id)
+        if pair is None or PairRow.of(pair).answers != row.answers:
+            raise DataError(
+                f"pair {row.id!r} is another one in {config.suite!r} now than when the run was made",
+                hint="bring back the suite as it was, or leave --texts out",
+            )
+    return {
+        name: {"question": pair.question, "chosen": pair.chosen, "rejected": pair.rejected}
+        for name, pair in found.items()
+    }
 
 
 def _whole(run: Finished) -> Row:

@@ -26,10 +26,11 @@ from prbench.results import (
     read_rows,
     read_settings,
     recompute,
+    require_verified,
 )
 from prbench.types import Context, Record
 
-_ORDER = ("none", "profile", "retrieved", "plan", "profile+plan", "other", "opposite", "oracle")
+_ORDER = ("none", "profile", "retrieved", "recent", "diluted", "plan", "profile+plan", "other", "opposite", "oracle")
 
 
 class Entry(NamedTuple):
@@ -108,6 +109,8 @@ def _read(path: Path) -> Entry:
     folder = RunFolder.existing(path)
     facts, rows, records = read_facts(folder), read_rows(folder), folder.records()
     finished = exists(folder.path / "result.json", raises=RunError)
+    if finished:
+        require_verified(path)
     result = read_result(folder) if finished else recompute(folder, records.values())
     if set(result.contexts) != set(facts.contexts):
         raise _misfit(folder.path, "contexts")

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from prbench.data import DatasetRecord
-from prbench.errors import ConfigError
+from prbench.errors import ConfigError, RunError
 from prbench.report.leaderboard import find_runs, gather, leaderboard_page
 from prbench.report.page import report_page
-from prbench.results import RunFolder
+from prbench.results import RunFolder, require_verified
 
 LEADERBOARD = "/leaderboard"
 
@@ -28,17 +28,35 @@ def expand(paths: Sequence[Path]) -> list[Path]:
 def build_pages(runs: Sequence[Path]) -> Mapping[str, str]:
     """All pages by address; the first is the one to open.
 
-    Runs on different suites do not stand on one page, so each suite has its own report.
+    Runs on different suites do not stand on one page, so each suite has its own report. A run whose numbers do not
+    follow from its records stands in no report, and on the leaderboard's page only with the reason.
     """
     suites: dict[str, list[Path]] = {}
-    for path in runs:
+    for path in _sound(runs):
         suites.setdefault(_suite(path), []).append(path)
     board = gather(runs)
     ranked = leaderboard_page(board.boards, board.left_out, files=None, live=True)
     if len(suites) == 1:
-        return {"/": report_page(runs), LEADERBOARD: ranked}
+        (paths,) = suites.values()
+        return {"/": report_page(paths), LEADERBOARD: ranked}
     reports = {f"/report/{name}": report_page(paths) for name, paths in suites.items()}
     return {"/": ranked, **reports}
+
+
+def _sound(runs: Sequence[Path]) -> list[Path]:
+    """The runs that may be shown: those under way, and finished ones that verify; where none does, why."""
+    sound: list[Path] = []
+    refusals: list[RunError] = []
+    for path in runs:
+        try:
+            if (path / "result.json").is_file():
+                require_verified(path)
+            sound.append(path)
+        except RunError as error:
+            refusals.append(error)
+    if not sound and refusals:
+        raise refusals[0]
+    return sound
 
 
 def _suite(path: Path) -> str:

@@ -14,7 +14,7 @@ WIDTH, HEIGHT = 300, 214
 _LEFT, _RIGHT, _TOP, _BOTTOM = 30, 18, 34, 30
 _TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
-Place = Callable[[float], float]
+Scale = Callable[[float], float]
 
 
 class ContextPoint(NamedTuple):
@@ -53,14 +53,14 @@ def slope(name: str, points: Sequence[ContextPoint], others: Sequence[Sequence[C
     return chart(WIDTH, HEIGHT, f"Accuracy of {name} by context", f"{said}. Chance is 50 %.", parts)
 
 
-def _grid(up: Place) -> Iterator[Markup]:
+def _grid(up: Scale) -> Iterator[Markup]:
     for tick in _TICKS:
         y = up(tick)
         yield element("line", x1=_LEFT, x2=WIDTH - _RIGHT, y1=y, y2=y, class_="chance" if tick == 0.5 else "grid")
         yield element("text", f"{100 * tick:.0f}", x=_LEFT - 6, y=y + 4, class_="tick", text_anchor="end")
 
 
-def _line(points: Sequence[ContextPoint], across: Place, up: Place) -> Iterator[Markup]:
+def _line(points: Sequence[ContextPoint], across: Scale, up: Scale) -> Iterator[Markup]:
     known = [(i, points[i], value) for i, value in _known(points)]
     for (i, _, before), (j, point, value) in pairwise(known):
         ends = [(across(i), up(before)), (across(j), up(value))]
@@ -69,7 +69,7 @@ def _line(points: Sequence[ContextPoint], across: Place, up: Place) -> Iterator[
         yield from _point(point, value, across(i), up)
 
 
-def _point(point: ContextPoint, value: float, x: float, up: Place) -> Iterator[Markup]:
+def _point(point: ContextPoint, value: float, x: float, up: Scale) -> Iterator[Markup]:
     low, high = (point.accuracy.low, point.accuracy.high) if point.accuracy else (None, None)
     top = up(value)
     if low is not None and high is not None:

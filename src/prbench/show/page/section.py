@@ -15,6 +15,11 @@ _WORDS = {
     "profile+plan": "own posts and inferred aspects",
     "oracle": "the true rubric",
 }
+_COUNTED = {
+    "retrieved": "the {} own posts nearest to the question",
+    "recent": "the {} latest own posts",
+    "diluted": "own posts among {} everyday posts of others",
+}
 
 
 class Section(NamedTuple):
@@ -38,7 +43,9 @@ def context_words(name: str) -> str:
         the 5 own posts nearest to the question
     """
     context = Context.parse(name)
-    return _WORDS.get(context.name) or f"the {context.k} own posts nearest to the question"
+    if context.k is None:
+        return _WORDS[context.name]
+    return _COUNTED[context.name].format(context.k)
 
 
 def context_label(name: str) -> str:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from prbench.calls import Budget, Journal
 from prbench.config import digest
 from prbench.data.fingerprint import hash_text
 from prbench.errors import StudyError
-from prbench.files import Appender, read_models
 from prbench.models import Generator, ModelCard
 from prbench.studies.best_of_n.items import Item
 from prbench.studies.best_of_n.settings import Settings
@@ -77,8 +77,12 @@ def item_slots(item: Item, settings: Settings, card: ModelCard) -> list[Slot]:
 
 def read_candidates(path: Path) -> dict[str, Candidate]:
     """Candidates by key, a later line in the place of an earlier one."""
-    lines = read_models(path, Candidate, raises=StudyError, hint="remove the line, and its text is written again")
-    return {candidate.key: candidate for candidate in lines}
+    return _journal(path).answers
+
+
+def _journal(path: Path) -> Journal[str, Candidate]:
+    hint = "remove the line, and its text is written again"
+    return Journal(path, Candidate, lambda candidate: candidate.key, raises=StudyError, hint=hint)
 
 
 def open_slots(slots: Mapping[str, Slot], known: Mapping[str, Candidate]) -> dict[int, list[Slot]]:
@@ -101,26 +105,31 @@ def draw_candidates(
     policy: Generator,
     settings: Settings,
     heard: Callable[[Candidate], None] = lambda candidate: None,
+    budget: Budget | None = None,
 ) -> dict[str, Candidate]:
     """Have every open place filled, text by text on disk, and return all candidates.
 
     A place that failed is tried once in each call; an invalid one until it is valid or has had its tries.
     """
-    known = read_candidates(path)
     failed: set[str] = set()
-    with Appender(path) as lines:
-        while waiting := open_slots({key: slot for key, slot in slots.items() if key not in failed}, known):
+    budget = budget or Budget()
+    with _journal(path) as journal, budget.metering("candidates"):
+        journal.open()
+        while waiting := open_slots({key: slot for key, slot in slots.items() if key not in failed}, journal.answers):
             attempt = min(waiting)
-            for candidate in _draw(waiting[attempt], attempt, policy, settings):
-                lines.append(candidate)
-                known[candidate.key] = candidate
+            for candidate, cost_usd in _draw(waiting[attempt], attempt, policy, settings):
+                journal.keep(candidate)
                 if candidate.status == "failed":
                     failed.add(candidate.key)
                 heard(candidate)
-    return known
+                budget.take(cost_usd)
+        return journal.answers
 
 
-def _draw(slots: Sequence[Slot], attempt: int, policy: Generator, settings: Settings) -> Iterator[Candidate]:
+def _draw(
+    slots: Sequence[Slot], attempt: int, policy: Generator, settings: Settings
+) -> Iterator[tuple[Candidate, float]]:
+    """Have texts written for places; yields each with what it cost."""
     by_prompt: dict[Prompt, dict[int, Slot]] = defaultdict(dict)
     for slot in slots:
         by_prompt[slot.prompt][slot.number] = slot
@@ -138,7 +147,7 @@ def _draw(slots: Sequence[Slot], attempt: int, policy: Generator, settings: Sett
         for index, outcomes in written:
             for number, outcome in enumerate(outcomes):
                 if found := by_prompt[prompts[index]].get(number):
-                    yield read_text(found, outcome, attempt)
+                    yield read_text(found, outcome, attempt), outcome.cost_usd
 
 
 def read_text(slot: Slot, outcome: Outcome, attempt: int = 0) -> Candidate:

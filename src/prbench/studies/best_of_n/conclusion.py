@@ -11,7 +11,6 @@ from prbench.errors import StudyError
 from prbench.files import exists, read_model
 from prbench.results.folder import RunFolder
 from prbench.studies.best_of_n.candidates import EMPTY, Candidate
-from prbench.studies.best_of_n.contenders import Contender
 from prbench.studies.best_of_n.grades import Exam, Graded
 from prbench.studies.best_of_n.items import Item, Selected
 from prbench.studies.best_of_n.outcome import (
@@ -24,7 +23,8 @@ from prbench.studies.best_of_n.outcome import (
     model_curve,
     model_outcome,
 )
-from prbench.studies.best_of_n.scores import Place, noised_scores
+from prbench.studies.best_of_n.reward_models import RewardModel
+from prbench.studies.best_of_n.scores import ItemCandidate, noised_scores
 from prbench.studies.best_of_n.settings import Settings
 from prbench.studies.study import FILE as STUDY
 from prbench.studies.study import Study
@@ -39,10 +39,10 @@ class Results(NamedTuple):
     selected: Selected
     candidates: Mapping[str, Sequence[Candidate]]
     """By item."""
-    contenders: Sequence[Contender]
+    reward_models: Sequence[RewardModel]
     scores: Mapping[str, Entered]
     """By name of the reward model; noised oracles have theirs from the grades."""
-    graded: Mapping[Place, Graded]
+    graded: Mapping[ItemCandidate, Graded]
     exam: Exam
     taught_alike: Mapping[str, str]
     """Ranked models that learnt from the judge's own training split, and which that is."""
@@ -53,7 +53,7 @@ class Results(NamedTuple):
         return self.selected.items
 
     @property
-    def grades(self) -> dict[Place, float | None]:
+    def grades(self) -> dict[ItemCandidate, float | None]:
         """What each candidate is worth to each user."""
         return {place: found.grade.score for place, found in self.graded.items()}
 
@@ -118,13 +118,13 @@ def _entered(results: Results, seed: int) -> list[Entered]:
     texts = {one.key: one.text for listed in results.candidates.values() for one in listed}
     grades = results.grades
     found = []
-    for contender in results.contenders:
-        noise = contender.ranked.noise
+    for reward_model in results.reward_models:
+        noise = reward_model.ranked.noise
         if noise is None:
-            found.append(results.scores[contender.name])
+            found.append(results.scores[reward_model.name])
         else:
             scores = noised_scores(grades, texts, noise, seed)
-            found.append(Entered(contender.name, contender.ranked.address, "", True, scores, {}))
+            found.append(Entered(reward_model.name, reward_model.ranked.address, "", True, scores, {}))
     return found
 
 

@@ -6,18 +6,20 @@ and one that cannot be told from guessing ranks nothing. The same examination gi
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from prbench.calls import Budget, Journal, in_chunks
 from prbench.config import digest
 from prbench.data import Suite
 from prbench.data.fingerprint import fingerprint
 from prbench.errors import StudyError
-from prbench.files import Appender, check_model, read_models
+from prbench.files import check_model
 from prbench.graders import Grade, Grading, RubricJudge, examine, rubric_tags
 from prbench.studies.best_of_n.candidates import Candidate
 from prbench.studies.best_of_n.items import Item
-from prbench.studies.best_of_n.scores import Place
+from prbench.studies.best_of_n.scores import ItemCandidate
 from prbench.studies.study import Judge, Measured
 from prbench.texts import is_degenerate
 from prbench.types import Frozen, Pair
@@ -35,7 +37,7 @@ class Graded(Frozen):
     grade: Grade
 
     @property
-    def place(self) -> Place:
+    def place(self) -> ItemCandidate:
         """Which candidate of which item."""
         return (self.item, self.candidate)
 
@@ -57,7 +59,7 @@ class Exam(Frozen):
         return self.seconds / max(self.gradings, 1)
 
 
-class Budget(NamedTuple):
+class JudgingEstimate(NamedTuple):
     """What judging will take."""
 
     calls: int
@@ -99,10 +101,14 @@ def examine_judge(judge: RubricJudge, split: Sequence[Pair], limit: int, known: 
     )
 
 
-def read_grades(path: Path) -> dict[tuple[Place, str], Graded]:
+def read_grades(path: Path) -> dict[tuple[ItemCandidate, str], Graded]:
     """Grades by place and key, a later line in the place of an earlier one."""
-    lines = read_models(path, Graded, raises=StudyError, hint="remove the line, and it is judged again")
-    return {(graded.place, graded.key): graded for graded in lines}
+    return _journal(path).answers
+
+
+def _journal(path: Path) -> Journal[tuple[ItemCandidate, str], Graded]:
+    hint = "remove the line, and it is judged again"
+    return Journal(path, Graded, lambda graded: (graded.place, graded.key), raises=StudyError, hint=hint)
 
 
 class Judging:
@@ -119,39 +125,42 @@ class Judging:
         self, judge: RubricJudge, items: Sequence[Item], candidates: Mapping[str, Sequence[Candidate]], path: Path
     ) -> None:
         self._judge = judge
-        self._path = path
-        self._stored = read_grades(path)
-        self._by_key = {graded.key: graded.grade for graded in self._stored.values()}
-        self._found: dict[Place, Graded] = {}
+        self._journal = _journal(path)
+        self._by_key = {graded.key: graded.grade for graded in self._journal.answers.values()}
+        self._found: dict[ItemCandidate, Graded] = {}
         self._asked: dict[str, Grading] = {}
-        self._waiting: dict[str, list[Place]] = defaultdict(list)
+        self._waiting: dict[str, list[ItemCandidate]] = defaultdict(list)
         for item in items:
             for candidate in candidates[item.id]:
                 if candidate.status == "ok":
                     self._add((item.id, candidate.key), item.grading(candidate.text))
 
-    def budget(self, exam: Exam) -> Budget:
+    def estimate(self, exam: Exam) -> JudgingEstimate:
         """What the open gradings will take, known before the first of them."""
         gradings = list(self._asked.values())
-        return Budget(len(gradings), self._judge.forecast(gradings), len(gradings) * exam.seconds_each)
+        return JudgingEstimate(len(gradings), self._judge.forecast(gradings), len(gradings) * exam.seconds_each)
 
-    def grade(self, heard: Callable[[int, int], None] = lambda done, total: None) -> dict[Place, Graded]:
+    def grade(
+        self, heard: Callable[[int, int], None] = lambda done, total: None, budget: Budget | None = None
+    ) -> dict[ItemCandidate, Graded]:
         """Grade what is open, line by line on disk, and return the grade of every place."""
-        keys = list(self._asked)
-        replies = self._judge.grade(list(self._asked.values())) if keys else iter(())
-        with Appender(self._path) as lines:
+        budget, total = budget or Budget(), len(self._asked)
+        with self._journal as journal, budget.metering("grades"):
+            journal.open()
             for place, graded in self._found.items():
-                if (place, graded.key) not in self._stored:
-                    lines.append(graded)
-            for done, (index, grade) in enumerate(replies, start=1):
-                for item, candidate in self._waiting[keys[index]]:
-                    graded = Graded(item=item, candidate=candidate, key=keys[index], grade=grade)
-                    lines.append(graded)
-                    self._found[graded.place] = graded
-                heard(done, len(keys))
+                if (place, graded.key) not in journal.answers:
+                    journal.keep(graded)
+            with closing(in_chunks(self._asked, self._judge.grade)) as grades:
+                for done, (key, grade) in enumerate(grades, start=1):
+                    for item, candidate in self._waiting[key]:
+                        graded = Graded(item=item, candidate=candidate, key=key, grade=grade)
+                        journal.keep(graded)
+                        self._found[graded.place] = graded
+                    heard(done, total)
+                    budget.take(grade.cost_usd, more=done < total)
         return self._found
 
-    def _add(self, place: Place, grading: Grading) -> None:
+    def _add(self, place: ItemCandidate, grading: Grading) -> None:
         key = grading.key(self._judge)
         known = self._by_key.get(key)
         if is_degenerate(grading.answer):  # whatever a judge would make of it

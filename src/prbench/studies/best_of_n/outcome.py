@@ -22,12 +22,12 @@ from prbench.stats.best_of import (
     user_gains,
 )
 from prbench.studies.best_of_n.items import Item
-from prbench.studies.best_of_n.scores import Place
+from prbench.studies.best_of_n.scores import ItemCandidate
 from prbench.studies.study import Judge
 from prbench.types import Count, Frozen
 
 Json = dict[str, Any]
-Values = Mapping[Place, float | None]
+Values = Mapping[ItemCandidate, float | None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ at chance) is refused before anything is spent on it.
 
 import gc
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
-from prbench.calls import clock
+from prbench.calls import Budget, ProgressLine, clock
+from prbench.calls.budget import FILE as SPEND
 from prbench.contexts import ContextBuilder
 from prbench.data import Suite, load_pairs
 from prbench.errors import ConfigError, RunError
@@ -24,21 +24,24 @@ from prbench.studies.best_of_n import candidates as drawing
 from prbench.studies.best_of_n import grades as judging
 from prbench.studies.best_of_n.candidates import Candidate
 from prbench.studies.best_of_n.conclusion import Results, conclude, questions
-from prbench.studies.best_of_n.contenders import Contender, call_up, refuse_shared, taught_alike, taught_alike_notice
 from prbench.studies.best_of_n.grades import Exam, Graded, Judging, examine_judge
 from prbench.studies.best_of_n.items import Item, select_items, split_pairs
 from prbench.studies.best_of_n.outcome import BestOfCurves, Entered
-from prbench.studies.best_of_n.scores import Place, score_candidates
+from prbench.studies.best_of_n.reward_models import (
+    RewardModel,
+    open_reward_models,
+    refuse_shared,
+    taught_alike,
+    taught_alike_notice,
+)
+from prbench.studies.best_of_n.scores import ItemCandidate, score_candidates
 from prbench.studies.best_of_n.settings import Settings
-from prbench.types import Pair
+from prbench.types import Context, Pair
 
 Stage = Literal["candidates", "scores", "grades", "study"]
 STAGES: tuple[Stage, ...] = get_args(Stage)
 JUDGE = "judge.json"
 SETTINGS = "settings.json"
-
-_SAY_SECONDS = 10.0
-_KNOWN = 20
 
 
 def best_of_n(
@@ -49,6 +52,7 @@ def best_of_n(
     suite: Suite | None = None,
     policy: Generator | None = None,
     judge: RubricJudge | None = None,
+    max_cost_usd: float | None = None,
     say: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True),
 ) -> BestOfCurves | None:
     """Make a best-of-N study, or continue one.
@@ -60,45 +64,145 @@ def best_of_n(
         suite: Pairs in place of the suite that the settings name.
         policy: Who writes, in place of the settings' policy.
         judge: Who judges, in place of the settings' judge.
+        max_cost_usd: Stop, resumably, once the study has cost as much: policy, reward models and judge together.
         say: Hears what is going on.
 
     Returns:
         What stands in `curves.json`; None where the study stopped at an earlier stage.
     """
     folder = RunFolder(out)
-    with folder.locked():
+    with folder.locked(), study_budget(folder, max_cost_usd) as budget:
         _keep_settings(folder, settings)
         everything = suite if suite is not None else load_pairs(settings.suite)
-        pairs = split_pairs(everything, settings.split)
         judge = judge or _open_judge(settings, everything, needed=until in ("grades", "study"))
-        asked = select_items(pairs, judge, limit=settings.limit, seed=settings.seed)
-        items = asked.items
-        for reason, count in asked.refused.items():
-            say(f"items: {count:,} that the judge cannot grade are left out: {reason}")
-        contenders = call_up(settings.models) if until != "candidates" else []
-        exam = None
-        alike: dict[str, str] = {}
-        if judge is not None:
-            refuse_shared(judge, contenders)
-            alike = taught_alike(judge, contenders)
-            if notice := taught_alike_notice(alike):
-                say(notice)
-            exam = _exam(folder, settings, judge, pairs, say) if until in ("grades", "study") else None
+        study = _Study(folder, settings, everything, judge, budget, say)
+        found = study.make(until, policy)
+        if budget.spent_usd:
+            say(f"spent {budget.spending.words()}")
+        return found
 
-        drawn = _candidates(folder, settings, items, pairs, policy, say)
+
+def study_budget(folder: RunFolder, max_cost_usd: float | None) -> Budget:
+    """What a study has cost over all its starts, and may cost."""
+    grades = {graded.key: graded.grade for graded in judging.read_grades(folder.path / judging.FILE).values()}
+    spent = sum(grade.cost_usd for grade in grades.values())
+    return Budget(folder.path / SPEND, max_cost_usd, spent_usd=spent)
+
+
+class _Study:
+    """One study: what stays the same over its stages."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        settings: Settings,
+        everything: Suite,
+        judge: RubricJudge | None,
+        budget: Budget,
+        say: Callable[[str], None],
+    ) -> None:
+        self._folder, self._settings, self._everything = folder, settings, everything
+        self._judge, self._budget, self._say = judge, budget, say
+        self._pairs = split_pairs(everything, settings.split)
+
+    def make(self, until: Stage, policy: Generator | None) -> BestOfCurves | None:
+        """Go through the stages, up to the last one that is wanted."""
+        asked = select_items(self._pairs, self._judge, limit=self._settings.limit, seed=self._settings.seed)
+        for reason, count in asked.refused.items():
+            self._say(f"items: {count:,} that the judge cannot grade are left out: {reason}")
+        reward_models = open_reward_models(self._settings.models) if until != "candidates" else []
+        alike = self._refuse_related(reward_models)
+        exam = self._exam() if self._judge is not None and until in ("grades", "study") else None
+        drawn = self._candidates(asked.items, policy)
         if until == "candidates":
             return None
         scores = {
-            contender.name: _scores(folder, settings, everything, contender, items, drawn, say)
-            for contender in contenders
-            if contender.context is not None
+            model.name: self._scores(model, model.context, asked.items, drawn)
+            for model in reward_models
+            if model.context is not None
         }
-        if judge is None or exam is None:
+        if self._judge is None or exam is None:
             return None
-        graded = _grades(folder, judge, exam, items, drawn, say)
+        graded = self._grades(self._judge, exam, asked.items, drawn)
         if until == "grades":
             return None
-        return conclude(folder, settings, everything, Results(asked, drawn, contenders, scores, graded, exam, alike))
+        results = Results(asked, drawn, reward_models, scores, graded, exam, alike)
+        return conclude(self._folder, self._settings, self._everything, results)
+
+    def _refuse_related(self, reward_models: Sequence[RewardModel]) -> dict[str, str]:
+        """Refuse a judge that shares weights with a ranked model; returns the models that were taught as it was."""
+        if self._judge is None:
+            return {}
+        refuse_shared(self._judge, reward_models)
+        alike = taught_alike(self._judge, reward_models)
+        if notice := taught_alike_notice(alike):
+            self._say(notice)
+        return alike
+
+    def _exam(self) -> Exam:
+        assert self._judge is not None  # noqa: S101  (asked for only with a judge)
+        settings = self._settings
+        with self._budget.metering("the judge's examination"):
+            return examined(self._folder, self._judge, self._pairs, settings.judge_pairs, settings.seed, self._say)
+
+    def _candidates(self, items: Sequence[Item], policy: Generator | None) -> dict[str, list[Candidate]]:
+        """The candidates of every item, drawn where they are missing."""
+        settings = self._settings
+        if settings.candidates == "suite":
+            own = drawing.suite_candidates(self._pairs, settings.seed)
+            return {item.id: own[item.pair.question][: settings.n] for item in items}
+        policy = policy or load_generator(settings.policy, settings.policy_options)
+        places = {item.id: drawing.item_slots(item, settings, policy.card) for item in items}
+        slots = {slot.key: slot for listed in places.values() for slot in listed}
+        path = self._folder.path / drawing.FILE
+        waiting = drawing.open_slots(slots, drawing.read_candidates(path))
+        line = ProgressLine("candidates", self._say, sum(map(len, waiting.values())))
+        found = drawing.draw_candidates(path, slots, policy, settings, lambda _: line.one_more(), self._budget)
+        valid = sum(found[key].status == "ok" for key in slots)
+        self._say(
+            f"candidates: {valid:,} of {len(slots):,} valid, for {len(items):,} items of {questions(items):,} questions"
+        )
+        return {item: [found[slot.key] for slot in listed] for item, listed in places.items()}
+
+    def _scores(
+        self,
+        reward_model: RewardModel,
+        context: Context,
+        items: Sequence[Item],
+        candidates: Mapping[str, Sequence[Candidate]],
+    ) -> Entered:
+        """One reward model's scores; it is let go before the next one is opened."""
+        model = reward_model.load()
+        builder = ContextBuilder(self._everything, model, seed=self._settings.seed)
+        line = ProgressLine(reward_model.name, self._say)
+        path = self._folder.path / "scores" / f"{reward_model.slug}.jsonl"
+        found = score_candidates(path, model, builder, context, items, candidates, line.at, self._budget)
+        del model, builder
+        gc.collect()
+        missing = Counter(score.reason or score.status for score in found.values() if score.score is None)
+        self._say(f"scores: {reward_model.name}: {len(found) - missing.total():,} of {len(found):,}")
+        return Entered(
+            reward_model.name,
+            reward_model.card.address,
+            str(context),
+            reward_model.apart,
+            {place: score.score for place, score in found.items()},
+            dict(missing),
+            reward_model.card.revision,
+        )
+
+    def _grades(
+        self, judge: RubricJudge, exam: Exam, items: Sequence[Item], candidates: Mapping[str, Sequence[Candidate]]
+    ) -> dict[ItemCandidate, Graded]:
+        """Every candidate's grade for every user, with what it takes said before the first call."""
+        work = Judging(judge, items, candidates, self._folder.path / judging.FILE)
+        open_calls = work.estimate(exam)
+        if open_calls.calls:
+            self._say(
+                f"judging: {open_calls.calls:,} calls, about {open_calls.tokens:,} tokens to read, about "
+                f"{clock(open_calls.seconds)} at the speed of its examination"
+            )
+        return work.grade(ProgressLine("judging", self._say).at, self._budget)
 
 
 def _keep_settings(folder: RunFolder, settings: Settings) -> None:
@@ -126,67 +230,17 @@ def _open_judge(settings: Settings, everything: Suite, *, needed: bool) -> Rubri
     return None
 
 
-def _candidates(
+def examined(
     folder: RunFolder,
-    settings: Settings,
-    items: Sequence[Item],
+    judge: RubricJudge,
     pairs: Sequence[Pair],
-    policy: Generator | None,
+    limit: int,
+    seed: int,
     say: Callable[[str], None],
-) -> dict[str, list[Candidate]]:
-    """The candidates of every item, drawn where they are missing."""
-    if settings.candidates == "suite":
-        own = drawing.suite_candidates(pairs, settings.seed)
-        return {item.id: own[item.pair.question][: settings.n] for item in items}
-    policy = policy or load_generator(settings.policy, settings.policy_options)
-    places = {item.id: drawing.item_slots(item, settings, policy.card) for item in items}
-    slots = {slot.key: slot for listed in places.values() for slot in listed}
-    path = folder.path / drawing.FILE
-    waiting = drawing.open_slots(slots, drawing.read_candidates(path))
-    ticker = Ticker("candidates", say, sum(map(len, waiting.values())))
-    found = drawing.draw_candidates(path, slots, policy, settings, lambda _: ticker.one_more())
-    valid = sum(found[key].status == "ok" for key in slots)
-    say(f"candidates: {valid:,} of {len(slots):,} valid, for {len(items):,} items of {questions(items):,} questions")
-    return {item: [found[slot.key] for slot in listed] for item, listed in places.items()}
-
-
-def _scores(
-    folder: RunFolder,
-    settings: Settings,
-    everything: Suite,
-    contender: Contender,
-    items: Sequence[Item],
-    candidates: Mapping[str, Sequence[Candidate]],
-    say: Callable[[str], None],
-) -> Entered:
-    """One reward model's scores; it is let go before the next one is opened."""
-    model = contender.load()
-    assert contender.context is not None  # noqa: S101  (noised oracles are not opened)
-    builder = ContextBuilder(everything, model, seed=settings.seed)
-    ticker = Ticker(contender.name, say)
-    path = folder.path / "scores" / f"{contender.slug}.jsonl"
-    found = score_candidates(path, model, builder, contender.context, items, candidates, ticker.at)
-    del model, builder
-    gc.collect()
-    missing = Counter(score.reason or score.status for score in found.values() if score.score is None)
-    say(f"scores: {contender.name}: {len(found) - missing.total():,} of {len(found):,}")
-    return Entered(
-        contender.name,
-        contender.card.address,
-        str(contender.context),
-        contender.apart,
-        {place: score.score for place, score in found.items()},
-        dict(missing),
-        contender.card.revision,
-    )
-
-
-def _exam(
-    folder: RunFolder, settings: Settings, judge: RubricJudge, pairs: Sequence[Pair], say: Callable[[str], None]
 ) -> Exam:
     """What the judge is worth; one at chance ends the study here."""
     known = folder.read_json(JUDGE) if (folder.path / JUDGE).exists() else None
-    exam = examine_judge(judge, pairs, settings.judge_pairs, known, seed=settings.seed)
+    exam = examine_judge(judge, pairs, limit, known, seed=seed)
     folder.write_json(JUDGE, exam.model_dump(mode="json"))
     accuracy = exam.judge.accuracy
     ends = "" if accuracy.low is None or accuracy.high is None else f" [{accuracy.low:.3f}, {accuracy.high:.3f}]"
@@ -196,45 +250,3 @@ def _exam(
     )
     require_able(accuracy, exam.judge.chance, judge=exam.judge.address)
     return exam
-
-
-def _grades(
-    folder: RunFolder,
-    judge: RubricJudge,
-    exam: Exam,
-    items: Sequence[Item],
-    candidates: Mapping[str, Sequence[Candidate]],
-    say: Callable[[str], None],
-) -> dict[Place, Graded]:
-    """Every candidate's grade for every user, with the budget said before the first call."""
-    work = Judging(judge, items, candidates, folder.path / judging.FILE)
-    budget = work.budget(exam)
-    if budget.calls:
-        say(
-            f"judging: {budget.calls:,} calls, about {budget.tokens:,} tokens to read, about {clock(budget.seconds)} "
-            "at the speed of its examination"
-        )
-    return work.grade(Ticker("judging", say).at)
-
-
-class Ticker:
-    """Says now and then how far a stage is."""
-
-    def __init__(self, what: str, say: Callable[[str], None], total: int = 0) -> None:
-        self._what, self._say, self._total = what, say, total
-        self._done = 0
-        self._began = self._said = time.monotonic()
-
-    def one_more(self) -> None:
-        """One more is done."""
-        self.at(self._done + 1, self._total)
-
-    def at(self, done: int, total: int) -> None:
-        """So many of so many are done."""
-        self._done = done
-        now = time.monotonic()
-        if now - self._said >= _SAY_SECONDS:
-            self._said = now
-            left = max(total - done, 0) * (now - self._began) / max(done, 1)
-            known = f" · {clock(left)} left" if done >= _KNOWN else ""  # the first ones wait for the model to open
-            self._say(f"{self._what}: {done:,}/{total:,}{known}")

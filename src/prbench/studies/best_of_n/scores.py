@@ -5,22 +5,22 @@ a shared prefix reads profile and question once. What could not be scored is a s
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from statistics import NormalDist
 from typing import NamedTuple
 
-from prbench.calls import InProcess, call_key
+from prbench.calls import Budget, InProcess, Journal, call_key
 from prbench.contexts import ContextBuilder, Unfit
 from prbench.data.fingerprint import hash_text
 from prbench.errors import StudyError
-from prbench.files import Appender, read_models
 from prbench.models import Rater
 from prbench.studies.best_of_n.candidates import Candidate
 from prbench.studies.best_of_n.items import Item
 from prbench.types import AnswerView, Context, Frozen, Outcome, Status
 
-Place = tuple[str, str]
+ItemCandidate = tuple[str, str]
 """An item and one of its candidates, by their ids."""
 
 
@@ -38,7 +38,7 @@ class Score(Frozen):
     """How many posts the model was shown."""
 
     @property
-    def place(self) -> Place:
+    def place(self) -> ItemCandidate:
         """Which candidate of which item."""
         return (self.item, self.candidate)
 
@@ -47,14 +47,19 @@ class Asked(NamedTuple):
     """What must be asked for some places: distinct calls, who waits for each, and what needs no call."""
 
     calls: dict[str, AnswerView]
-    waiting: dict[str, list[Place]]
-    settled: dict[Place, Score]
+    waiting: dict[str, list[ItemCandidate]]
+    settled: dict[ItemCandidate, Score]
     """Known from an equal call, or not to be shown to this model at all."""
 
 
 def read_scores(path: Path) -> list[Score]:
     """All whole lines of a model's file."""
-    return list(read_models(path, Score, raises=StudyError, hint="remove the line, and it is scored again"))
+    return list(_journal(path).answers.values())
+
+
+def _journal(path: Path) -> Journal[tuple[ItemCandidate, str, Status], Score]:
+    hint = "remove the line, and it is scored again"
+    return Journal(path, Score, lambda score: (score.place, score.key, score.status), raises=StudyError, hint=hint)
 
 
 def plan_scores(
@@ -94,7 +99,8 @@ def score_candidates(
     items: Sequence[Item],
     candidates: Mapping[str, Sequence[Candidate]],
     heard: Callable[[int, int], None] = lambda done, total: None,
-) -> dict[Place, Score]:
+    budget: Budget | None = None,
+) -> dict[ItemCandidate, Score]:
     """Score what is missing, line by line on disk, and return the score of every place.
 
     Args:
@@ -105,23 +111,30 @@ def score_candidates(
         items: Who asks what.
         candidates: By item.
         heard: Told how many of how many calls are done.
+        budget: Counts what is spent, and stops at its limit; default: no limit.
     """
-    stored = read_scores(path)
-    asked = plan_scores(model, builder, context, items, candidates, stored)
-    there, found = set(stored), dict(asked.settled)
-    with Appender(path) as lines:
+    budget = budget or Budget()
+    with _journal(path) as journal, budget.metering("scores"):
+        journal.open()
+        asked = plan_scores(model, builder, context, items, candidates, list(journal.answers.values()))
+        there, found = set(journal.answers.values()), dict(asked.settled)
         for score in asked.settled.values():
             if score not in there:
-                lines.append(score)
-        for score in _answers(model, asked, heard):
-            lines.append(score)
-            found[score.place] = score
+                journal.keep(score)
+        total = len(asked.calls)
+        with closing(InProcess(model).ask(asked.calls)) as answers:
+            for done, (key, outcome) in enumerate(answers, start=1):
+                for place in asked.waiting[key]:
+                    found[place] = _score(place, key, outcome, len(asked.calls[key].posts))
+                    journal.keep(found[place])
+                heard(done, total)
+                budget.take(outcome.cost_usd, more=done < total)
     return found
 
 
 def noised_scores(
-    grades: Mapping[Place, float | None], texts: Mapping[str, str], noise: float, seed: int
-) -> dict[Place, float | None]:
+    grades: Mapping[ItemCandidate, float | None], texts: Mapping[str, str], noise: float, seed: int
+) -> dict[ItemCandidate, float | None]:
     """The judge's grade plus normal noise, the same for every size of noise but for its size.
 
     Example:
@@ -139,15 +152,7 @@ def _normal(text: str) -> float:
     return NormalDist().inv_cdf(share)
 
 
-def _answers(model: Rater, asked: Asked, heard: Callable[[int, int], None]) -> Iterator[Score]:
-    total = len(asked.calls)
-    for done, (key, outcome) in enumerate(InProcess(model).ask(asked.calls), start=1):
-        for place in asked.waiting[key]:
-            yield _score(place, key, outcome, len(asked.calls[key].posts))
-        heard(done, total)
-
-
-def _score(place: Place, key: str, outcome: Outcome, posts: int) -> Score:
+def _score(place: ItemCandidate, key: str, outcome: Outcome, posts: int) -> Score:
     item, candidate = place
     return Score(
         item=item,

@@ -2,8 +2,8 @@
 
 from prbench.show import Number, Table, interval
 from prbench.stats import Estimate
-from prbench.studies.best_of_n.contenders import taught_alike_notice
 from prbench.studies.best_of_n.outcome import BestOfCurves, ModelCurve
+from prbench.studies.best_of_n.reward_models import taught_alike_notice
 
 
 def best_of_n_tables(found: BestOfCurves) -> list[Table]:

@@ -21,10 +21,10 @@ from prbench.models import ModelCard
 from prbench.results.folder import RunFolder
 from prbench.stats import Clusters, Estimate, mean_interval
 from prbench.studies.best_of_n.candidates import Candidate, read_candidates
-from prbench.studies.best_of_n.contenders import Contender
 from prbench.studies.best_of_n.grades import Exam, Graded
 from prbench.studies.best_of_n.items import Item
-from prbench.studies.best_of_n.scores import Place
+from prbench.studies.best_of_n.reward_models import RewardModel
+from prbench.studies.best_of_n.scores import ItemCandidate
 from prbench.studies.ppo.held_out import ANSWERS, answer_keys
 from prbench.studies.ppo.history import HISTORY, Step, read_history
 from prbench.studies.ppo.outcome import PolicyDetails, PolicyOutcome, PPODetails, PPOStudy, SeedOutcome, Untrained
@@ -92,7 +92,7 @@ def read_trained(out: Path, items: Sequence[Item], settings: PPOSettings) -> lis
     return sorted(found, key=lambda one: (one.name, one.seed))
 
 
-def refuse_mixed(out: Path, coming: Iterable[Contender] = ()) -> None:
+def refuse_mixed(out: Path, coming: Iterable[RewardModel] = ()) -> None:
     """Refuse one name for two reward models: policies trained with two revisions have no mean in common.
 
     Args:
@@ -103,8 +103,8 @@ def refuse_mixed(out: Path, coming: Iterable[Contender] = ()) -> None:
     for file in sorted((out / TRAININGS).glob(f"*/{TRAINING}")):
         record = _record(file)
         _refuse_other(known, record.name, reward_key(record.card, record.context), f"in {str(file.parent)!r}")
-    for contender in coming:
-        _refuse_other(known, contender.name, reward_key(contender.card, str(contender.context)), "now")
+    for reward_model in coming:
+        _refuse_other(known, reward_model.name, reward_key(reward_model.card, str(reward_model.context)), "now")
 
 
 def _refuse_other(known: dict[str, tuple[Key, str]], name: str, who: Key, where: str) -> None:
@@ -124,7 +124,7 @@ def conclude(
     items: Sequence[Item],
     trained: Sequence[Trained],
     untrained: Mapping[str, Sequence[Candidate]],
-    graded: Mapping[Place, Graded],
+    graded: Mapping[ItemCandidate, Graded],
     exam: Exam,
     alike: Mapping[str, str],
 ) -> PPOStudy:
@@ -164,7 +164,9 @@ def conclude(
     return study
 
 
-def item_scores(answers: Mapping[str, Sequence[Candidate]], grades: Mapping[Place, float | None]) -> dict[str, float]:
+def item_scores(
+    answers: Mapping[str, Sequence[Candidate]], grades: Mapping[ItemCandidate, float | None]
+) -> dict[str, float]:
     """The mean grade of a policy's answers to each item; an item without a grade is left out."""
     found = {}
     for item, listed in answers.items():
@@ -177,7 +179,7 @@ def item_scores(answers: Mapping[str, Sequence[Candidate]], grades: Mapping[Plac
 def _outcome(
     runs: Sequence[Trained],
     start: Mapping[str, float],
-    grades: Mapping[Place, float | None],
+    grades: Mapping[ItemCandidate, float | None],
     labels: Mapping[str, Item],
 ) -> PolicyOutcome | None:
     """The entry of one reward model: its seeds, averaged item by item; None where they have no graded item in common.
@@ -205,7 +207,7 @@ def _outcome(
     )
 
 
-def _seeds(runs: Sequence[Trained], grades: Mapping[Place, float | None]) -> dict[str, SeedOutcome]:
+def _seeds(runs: Sequence[Trained], grades: Mapping[ItemCandidate, float | None]) -> dict[str, SeedOutcome]:
     return {str(one.seed): _seed(one, item_scores(one.answers, grades)) for one in runs}
 
 

@@ -11,7 +11,7 @@ import torch
 from prbench.config import digest
 from prbench.results.folder import RunFolder
 from prbench.studies.best_of_n.candidates import Candidate
-from prbench.studies.best_of_n.contenders import Contender
+from prbench.studies.best_of_n.reward_models import RewardModel
 from prbench.studies.ppo.checkpoint import claim
 from prbench.studies.ppo.conclusion import TRAINING, TRAININGS, TrainingRecord
 from prbench.studies.ppo.held_out import Division, Write, answer_items
@@ -51,20 +51,25 @@ def training_key(work: Work, reward: TextReward) -> dict[str, Any]:
     }
 
 
-def training_folder(work: Work, contender: Contender) -> Path:
+def training_folder(work: Work, reward_model: RewardModel) -> Path:
     """Where one training lives: for people to find, and different for whatever trains differently."""
-    readable = re.sub(r"[^A-Za-z0-9.]+", "_", contender.name).strip("_.")[-60:] or "model"
-    who = [contender.card.address, contender.card.revision, str(contender.context), work.settings.options.algorithm]
+    readable = re.sub(r"[^A-Za-z0-9.]+", "_", reward_model.name).strip("_.")[-60:] or "model"
+    who = [
+        reward_model.card.address,
+        reward_model.card.revision,
+        str(reward_model.context),
+        work.settings.options.algorithm,
+    ]
     return work.out / TRAININGS / f"{readable}-{digest(who)[:6]}-s{work.settings.options.seed}"
 
 
 def train_policy(
-    work: Work, contender: Contender, model: Any, heard: Callable[[Step, TextReward], None]
+    work: Work, reward_model: RewardModel, model: Any, heard: Callable[[Step, TextReward], None]
 ) -> dict[str, list[Candidate]]:
     """Train with one reward model, or continue; then answer the held-out items."""
-    assert contender.context is not None  # noqa: S101  (a noised oracle is refused before)
-    reward = TextReward(work.pairs, model, contender.context)
-    key, folder = training_key(work, reward), training_folder(work, contender)
+    assert reward_model.context is not None  # noqa: S101  (a noised oracle is refused before)
+    reward = TextReward(work.pairs, model, reward_model.context)
+    key, folder = training_key(work, reward), training_folder(work, reward_model)
     with alone(folder):
         claim(folder, key)
         options = work.settings.options
@@ -80,19 +85,19 @@ def train_policy(
             training.run(lambda step: heard(step, reward))
             write = writer(policy, work.speaker.speech, options)
         found = answer_items(folder, work.division.items, write, work.settings, digest(key))
-        record = _record(contender, options.seed, digest(key))
+        record = _record(reward_model, options.seed, digest(key))
         RunFolder(folder).write_json(TRAINING, record.model_dump(mode="json"))
         return found
 
 
-def _record(contender: Contender, seed: int, who: str) -> TrainingRecord:
+def _record(reward_model: RewardModel, seed: int, who: str) -> TrainingRecord:
     return TrainingRecord(
-        name=contender.name,
-        address=contender.card.address,
-        context=str(contender.context),
-        apart=contender.apart,
+        name=reward_model.name,
+        address=reward_model.card.address,
+        context=str(reward_model.context),
+        apart=reward_model.apart,
         seed=seed,
-        card=contender.card,
+        card=reward_model.card,
         who=who,
     )
 

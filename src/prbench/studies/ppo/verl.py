@@ -14,7 +14,7 @@ from typing import Any
 from prbench.data import load_pairs
 from prbench.errors import ConfigError
 from prbench.files import replacing, write_whole
-from prbench.studies.best_of_n.contenders import call_up
+from prbench.studies.best_of_n.reward_models import open_reward_models
 from prbench.studies.best_of_n.settings import Ranked
 from prbench.studies.policy import policy_prompt
 from prbench.studies.ppo.held_out import divide
@@ -43,9 +43,9 @@ def write_verl(settings: PPOSettings, rewards: Sequence[Ranked], out: Path, *, s
             f"verl is paid by one reward model, not by {len(rewards)}",
             hint="name one --reward, and write one folder for each",
         )
-    (contender,) = call_up(rewards)
-    if contender.context is None:
-        raise ConfigError(f"{contender.name!r} cannot be served", hint="name a real reward model")
+    (reward_model,) = open_reward_models(rewards)
+    if reward_model.context is None:
+        raise ConfigError(f"{reward_model.name!r} cannot be served", hint="name a real reward model")
     everything = load_pairs(settings.suite)
     division = divide(everything, settings)
     files = {
@@ -56,10 +56,10 @@ def write_verl(settings: PPOSettings, rewards: Sequence[Ranked], out: Path, *, s
         write_parquet(out / name, pairs, settings)
     config = verl_config(settings, out.absolute(), server)
     write_whole(out / f"{CONFIG}.yaml", as_yaml(config))
-    serve = ["prbench", "serve", "--model", contender.card.address, "--suite", settings.suite]
-    serve += ["--context", str(contender.context)]
+    serve = ["prbench", "serve", "--model", reward_model.card.address, "--suite", settings.suite]
+    serve += ["--context", str(reward_model.context)]
     write_whole(out / "launch.sh", _script(serve, out.absolute()))
-    return _told(out, {name: len(pairs) for name, pairs in files.items()}, contender.name)
+    return _told(out, {name: len(pairs) for name, pairs in files.items()}, reward_model.name)
 
 
 def write_parquet(path: Path, pairs: Iterable[Pair], settings: PPOSettings) -> None:

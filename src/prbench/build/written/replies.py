@@ -1,13 +1,11 @@
-"""The desk: requests go to a model that writes, replies are read strictly and kept in a journal.
+"""Replies: requests go to a model that writes, what it replies is read strictly and kept in a journal.
 
 A reply that cannot be read is asked for again with another seed, up to a number of tries; after that it is a rejection
 with its reason. A request that was not answered is neither: the journal keeps what came, and the same command goes on
 from there. Equal requests are sent once. What is in the journal costs nothing, so a finished build can be repeated.
 """
 
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, NamedTuple, Self, TypeVar
@@ -15,20 +13,18 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 from pydantic import Field
 
 from prbench.build.written.cleaning import clean
-from prbench.build.written.journal import Call, Usage, read_journal
+from prbench.build.written.journal import ReplyLine, total
+from prbench.calls import Budget, Journal, ProgressLine, in_chunks
 from prbench.config import digest
-from prbench.errors import BudgetError, ModelError, RunError
-from prbench.files import Appender, locked
+from prbench.errors import ModelError
 from prbench.models import Generator, Windowed
 from prbench.prompts import Unreadable
 from prbench.types import Frozen, Outcome, Prompt
 
 T = TypeVar("T")
-_CHUNK = 2048
 _DEAD = 20
 """So many requests in a row without an answer: the server is gone, and nothing more is asked of it."""
 _RETRY_TEMPERATURE = 0.7
-_SAY_SECONDS = 10.0
 
 
 class Decoding(Frozen):
@@ -70,14 +66,14 @@ class Limits(Frozen):
     """Whether a request that was not answered becomes a rejection; else the build stops and can be continued."""
 
 
-class Desk:
-    """One model, one journal. Use in a `with` block.
+class Replies:
+    """The replies of one model to the requests of a build: asked for where they are missing. Use in a `with` block.
 
     Args:
         generator: Who writes.
         journal: Append-only JSONL of all replies.
         decoding: How texts are asked for.
-        limits: When to stop.
+        skip_failed: Whether a request that was not answered becomes a rejection.
         say: Told now and then how far it is.
     """
 
@@ -86,43 +82,45 @@ class Desk:
         generator: Generator,
         journal: Path,
         decoding: Decoding,
-        limits: Limits | None = None,
+        *,
+        skip_failed: bool = False,
         say: Callable[[str], None] = lambda line: None,
     ) -> None:
         self._generator = generator
-        self._path = journal
+        self._journal = Journal(journal, ReplyLine, lambda line: line.key, shared=True)
         self._decoding = decoding
-        self._limits = limits or Limits()
+        self._skip_failed = skip_failed
+        self.budget = Budget()
+        """Counts what is spent, and stops at its limit."""
         self._say = say
-        self._calls: dict[str, Call] = {}
-        self._used: dict[str, Call] = {}
-        self._spent = Usage()
+        self._used: dict[str, ReplyLine] = {}
         self._failures: dict[str, str] = {}
-        self._open = ExitStack()
-        self._appender: Appender | None = None
 
     def __enter__(self) -> Self:
-        self._calls = read_journal(self._path)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._open.close()
+        self._journal.__exit__(kind, error, trace)
 
     @property
-    def spent(self) -> Usage:
-        """What was asked and paid since this desk opened."""
-        return self._spent
+    def cost_usd(self) -> float:
+        """What all replies have cost that are kept, in this start and in earlier ones."""
+        return total(self._calls.values()).cost_usd
 
     @property
-    def used(self) -> dict[str, Call]:
+    def _calls(self) -> Mapping[str, ReplyLine]:
+        return self._journal.answers
+
+    @property
+    def used(self) -> dict[str, ReplyLine]:
         """The replies that this build rests on, wherever they came from; in the order of their keys."""
         return dict(sorted(self._used.items()))
 
     def lines(self) -> list[str]:
         """The whole journal, in the order of the keys: the same replies give the same lines, whenever they came."""
-        return [call.model_dump_json(exclude_defaults=True) for _, call in sorted(self._calls.items())]
+        return self._journal.lines()
 
     def room(self, prompt: Prompt) -> int | None:
         """Tokens left in the model's window once prompt and reply are in it; None where there is no known window."""
@@ -136,7 +134,7 @@ class Desk:
 
         Raises:
             ModelError: If requests were not answered at all; what was answered is kept.
-            BudgetError: If more was spent than allowed.
+            BudgetError: If as much as allowed is spent; what was answered is kept.
         """
         found: dict[str, T | Rejection] = {}
         left = dict(requests)
@@ -188,65 +186,47 @@ class Desk:
         asked = {key: prompt for key, prompt in keyed.items() if key not in self._calls}
         if not asked:
             return
-        again = f", try {attempt + 1}" if attempt else ""
-        self._say(f"{what}: {len(asked):,} requests{again}")
-        appender = self._journal()
+        self._say(f"{what}: {len(asked):,} requests{_again(attempt)}")
+        self._journal.open()
         self._failures = {}
-        in_a_row, said = 0, time.monotonic()
+        with self.budget.metering(what):
+            gone = self._take(what, asked, attempt)
+        self._check_failures(what, len(asked), gone)
+
+    def _take(self, what: str, asked: Mapping[str, Prompt], attempt: int) -> bool:
+        """Keep the replies as they come; returns whether the server is gone."""
+        in_a_row, line = 0, ProgressLine(f"{what}{_again(attempt)}", self._say)
         for heard, (key, outcome) in enumerate(self._replies(asked, attempt), start=1):
             in_a_row = in_a_row + 1 if outcome.status == "failed" else 0
-            self._keep(key, outcome, appender)
+            if outcome.status == "failed":
+                self._failures[key] = outcome.reason
+            else:
+                self._journal.keep(ReplyLine.of(key, outcome))
+            self.budget.take(outcome.cost_usd, more=heard < len(asked))
             if in_a_row >= _DEAD:
-                break
-            if time.monotonic() - said > _SAY_SECONDS:
-                said = time.monotonic()
-                self._say(f"{what}: {heard:,}/{len(asked):,}{again}, {len(self._failures):,} unanswered")
-        self._check_failures(what, len(asked), in_a_row >= _DEAD)
+                return True
+            line.at(heard, len(asked), f", {len(self._failures):,} unanswered")
+        return False
 
     def _replies(self, asked: Mapping[str, Prompt], attempt: int) -> Iterator[tuple[str, Outcome]]:
-        keys = list(asked)
-        for start in range(0, len(keys), _CHUNK):
-            chunk = keys[start : start + _CHUNK]
-            prompts = [asked[key] for key in chunk]
-            with ExitStack() as stack:
-                replies = self._generator.generate(prompts, n=1, **self._decoding.attempt(attempt))
-                if hasattr(replies, "close"):  # closing a stream early cancels what is under way
-                    stack.callback(replies.close)
-                for index, (outcome, *_) in replies:
-                    yield chunk[index], outcome
+        def ask(prompts: Sequence[Prompt]) -> Iterator[tuple[int, Outcome]]:
+            for index, (outcome, *_) in self._generator.generate(prompts, n=1, **self._decoding.attempt(attempt)):
+                yield index, outcome
 
-    def _journal(self) -> Appender:
-        """The journal, opened for writing only once there is something to ask."""
-        if self._appender is None:
-            busy = RunError(f"another process is writing to {str(self._path)!r}", hint="wait for it")
-            self._open.enter_context(locked(self._path.with_name(f".{self._path.name}.lock"), busy))
-            self._calls = read_journal(self._path)  # another process may have written since it was first read
-            self._appender = self._open.enter_context(Appender(self._path))
-        return self._appender
-
-    def _keep(self, key: str, outcome: Outcome, appender: Appender) -> None:
-        if outcome.status == "failed":
-            self._failures[key] = outcome.reason
-            return
-        call = Call.of(key, outcome)
-        self._calls[key] = call
-        appender.append(call)
-        self._spent += call.usage
-        most = self._limits.max_cost_usd
-        if most is not None and self._spent.cost_usd > most:
-            raise BudgetError(
-                f"${self._spent.cost_usd:.2f} was spent, over --max-cost {most:.2f}",
-                hint=f"{self._path.name} keeps all replies: the same command with a higher limit goes on from there",
-            )
+        return in_chunks(asked, ask)
 
     def _check_failures(self, what: str, asked: int, gone: bool) -> None:
-        if not self._failures or (self._limits.skip_failed and not gone):
+        if not self._failures or (self._skip_failed and not gone):
             return
         reason = next(iter(self._failures.values()))
         answered = asked - len(self._failures)
         stopped = "the server is gone, so the rest was not asked" if gone else "the build stopped"
         raise ModelError(
             f"{what}: {len(self._failures):,} of {asked:,} requests were not answered ({reason}); {stopped}",
-            hint=f"{self._path.name} keeps what was answered: the same command goes on from there"
+            hint=f"{self._journal.path.name} keeps what was answered: the same command goes on from there"
             + ("" if gone or not answered else ", and --skip-failed counts them as rejects instead"),
         )
+
+
+def _again(attempt: int) -> str:
+    return f", try {attempt + 1}" if attempt else ""

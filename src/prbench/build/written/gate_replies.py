@@ -10,10 +10,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from prbench.build.gates import Gate, parse_gates
-from prbench.build.written.journal import Usage
+from prbench.build.written.journal import CallTotals
+from prbench.calls import Budget, Journal
 from prbench.config import digest
-from prbench.errors import BudgetError, ModelError, RunError
-from prbench.files import Appender, read_models
+from prbench.errors import ModelError
 from prbench.graders import Grade, Grading, RubricJudge
 from prbench.models import Generator, ModelCard
 from prbench.types import Frozen, Outcome, Prompt
@@ -27,12 +27,12 @@ class _Kept(Frozen):
     grade: Grade | None = None
 
     @property
-    def usage(self) -> Usage:
+    def usage(self) -> CallTotals:
         said = self.outcome or self.grade
-        return Usage(1, said.tokens_in, said.tokens_out, said.cost_usd) if said else Usage()
+        return CallTotals(1, said.tokens_in, said.tokens_out, said.cost_usd) if said else CallTotals()
 
 
-class Memory:
+class GateReplies:
     """What the models behind gates have said. Use in a `with` block.
 
     Args:
@@ -40,24 +40,23 @@ class Memory:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._kept: dict[str, _Kept] = {}
+        self._journal = Journal(path, _Kept, lambda kept: kept.key)
         self._used: set[str] = set()
-        self._appender: Appender | None = None
-        self._spent_usd = 0.0
-        self.room_usd: float | None = None
-        """What may still be spent; None where there is no limit."""
+        self.budget = Budget()
+        """Counts what is spent, and stops at its limit."""
 
     def __enter__(self) -> Self:
-        for kept in read_models(self._path, _Kept, raises=RunError, hint="remove the line; its request is sent again"):
-            self._kept[kept.key] = kept
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._appender is not None:
-            self._appender.__exit__(kind, error, trace)
+        self._journal.__exit__(kind, error, trace)
+
+    @property
+    def cost_usd(self) -> float:
+        """What all replies have cost that are kept, in this start and in earlier ones."""
+        return sum(kept.usage.cost_usd for kept in self._journal.answers.values())
 
     def gates(self, specs: Sequence[str], judges: Sequence[RubricJudge], rater: Generator | None) -> list[Gate]:
         """The gates that a user asked for, with models that remember."""
@@ -69,38 +68,30 @@ class Memory:
 
     def find(self, key: str) -> _Kept | None:
         """What was said to this, if it was asked before."""
-        if key in self._kept:
+        if key in self._journal.answers:
             self._used.add(key)
-        return self._kept.get(key)
+        return self._journal.answers.get(key)
 
     def keep(self, kept: _Kept) -> None:
         """Write it down."""
-        if self._appender is None:
-            self._appender = Appender(self._path)
-        self._kept[kept.key] = kept
         self._used.add(kept.key)
-        self._appender.append(kept)
-        self._spent_usd += kept.usage.cost_usd
-        if self.room_usd is not None and self._spent_usd > self.room_usd:
-            raise BudgetError(
-                f"the gates have spent ${self._spent_usd:.2f}, which is over what --max-cost left for them",
-                hint=f"{self._path.name} keeps all replies: the same command with a higher limit goes on from there",
-            )
+        self._journal.keep(kept)
+        self.budget.take(kept.usage.cost_usd)
 
     @property
-    def usage(self) -> Usage:
+    def usage(self) -> CallTotals:
         """What the replies took that this build rests on; those of models that are no longer asked do not count."""
-        return sum((self._kept[key].usage for key in sorted(self._used)), start=Usage())
+        return sum((self._journal.answers[key].usage for key in sorted(self._used)), start=CallTotals())
 
     def lines(self) -> list[str]:
         """All of it, in the order of the keys."""
-        return [kept.model_dump_json(exclude_defaults=True) for _, kept in sorted(self._kept.items())]
+        return self._journal.lines()
 
 
 class _Generator:
-    def __init__(self, generator: Generator, memory: Memory) -> None:
+    def __init__(self, generator: Generator, replies: GateReplies) -> None:
         self._generator = generator
-        self._memory = memory
+        self._replies = replies
 
     @property
     def card(self) -> ModelCard:
@@ -121,7 +112,7 @@ class _Generator:
         how: dict[str, Any] = {"max_tokens": max_tokens, "temperature": temperature, "seed": seed, "stop": list(stop)}
         who = [*self.card.identity.values(), how]
         keys = [digest([who, prompt.messages])[:32] for prompt in prompts]
-        known = {place: kept.outcome for place, key in enumerate(keys) if (kept := self._memory.find(key))}
+        known = {place: kept.outcome for place, key in enumerate(keys) if (kept := self._replies.find(key))}
         for place, outcome in known.items():
             if outcome is not None:
                 yield place, (outcome,)
@@ -129,14 +120,14 @@ class _Generator:
         for index, (reply, *_) in self._generator.generate([prompts[place] for place in new], **how):
             _refuse_failure(reply.status, reply.reason, self.card.address)
             outcome = reply.model_copy(update={"latency_ms": 0.0})
-            self._memory.keep(_Kept(key=keys[new[index]], outcome=outcome))
+            self._replies.keep(_Kept(key=keys[new[index]], outcome=outcome))
             yield new[index], (outcome,)
 
 
 class _Judge:
-    def __init__(self, judge: RubricJudge, memory: Memory) -> None:
+    def __init__(self, judge: RubricJudge, replies: GateReplies) -> None:
         self._judge = judge
-        self._memory = memory
+        self._replies = replies
 
     @property
     def card(self) -> ModelCard:
@@ -150,7 +141,7 @@ class _Judge:
 
     def grade(self, gradings: Sequence[Grading]) -> Iterator[tuple[int, Grade]]:
         keys = [grading.key(self._judge) for grading in gradings]
-        known = {place: kept.grade for place, key in enumerate(keys) if (kept := self._memory.find(key))}
+        known = {place: kept.grade for place, key in enumerate(keys) if (kept := self._replies.find(key))}
         for place, grade in known.items():
             if grade is not None:
                 yield place, grade
@@ -158,7 +149,7 @@ class _Judge:
         for index, said in self._judge.grade([gradings[place] for place in new]) if new else ():
             _refuse_failure(said.status, said.reason, self.card.address)
             grade = said.model_copy(update={"latency_ms": 0.0})
-            self._memory.keep(_Kept(key=keys[new[index]], grade=grade))
+            self._replies.keep(_Kept(key=keys[new[index]], grade=grade))
             yield new[index], grade
 
 

@@ -12,7 +12,7 @@ from prbench.studies.best_of_n.settings import Ranked
 from prbench.types import Channel, Context
 
 
-class Contender(NamedTuple):
+class RewardModel(NamedTuple):
     """A reward model that can take part."""
 
     name: str
@@ -45,10 +45,10 @@ def as_rater(model: Model, address: str) -> Rater:
     return rater
 
 
-def call_up(models: Iterable[Ranked]) -> list[Contender]:
+def open_reward_models(models: Iterable[Ranked]) -> list[RewardModel]:
     """Open each model once, one after another, and see whether it can do what is asked of it."""
     found = [_noised(ranked) if ranked.noise is not None else _real(ranked) for ranked in models]
-    names = [contender.name for contender in found]
+    names = [reward_model.name for reward_model in found]
     for name in names:
         if names.count(name) > 1:
             raise ConfigError(
@@ -57,19 +57,19 @@ def call_up(models: Iterable[Ranked]) -> list[Contender]:
     return found
 
 
-def refuse_shared(judge: RubricJudge, contenders: Iterable[Contender]) -> None:
+def refuse_shared(judge: RubricJudge, reward_models: Iterable[RewardModel]) -> None:
     """Refuse a judge that has anything in common with a model that it is to rank."""
-    for contender in contenders:
-        if not contender.apart and (common := shares(judge.card, contender.card)):
+    for reward_model in reward_models:
+        if not reward_model.apart and (common := shares(judge.card, reward_model.card)):
             raise ConfigError(
-                f"judge {judge.card.address!r} and reward model {contender.name!r} share {common}",
+                f"judge {judge.card.address!r} and reward model {reward_model.name!r} share {common}",
                 hint="judge with a model of another family, or mark the reward model apart = true",
             )
 
 
-def taught_alike(judge: RubricJudge, contenders: Iterable[Contender]) -> dict[str, str]:
+def taught_alike(judge: RubricJudge, reward_models: Iterable[RewardModel]) -> dict[str, str]:
     """The ranked models that learnt from the split that the judge learnt from, by name, and which split that is."""
-    found = {one.name: shares_training(judge.card, one.card) for one in contenders if not one.apart}
+    found = {one.name: shares_training(judge.card, one.card) for one in reward_models if not one.apart}
     return {name: split for name, split in found.items() if split}
 
 
@@ -90,7 +90,7 @@ def taught_alike_notice(alike: Mapping[str, str]) -> str:
     )
 
 
-def _real(ranked: Ranked) -> Contender:
+def _real(ranked: Ranked) -> RewardModel:
     card = as_rater(load_model(ranked.address, ranked.options), ranked.address).card
     default = Context.parse("profile" if Channel.POSTS in card.reads else "none")
     context = Context.parse(ranked.context) if ranked.context else default
@@ -100,8 +100,8 @@ def _real(ranked: Ranked) -> Contender:
             hint=f"none={ranked.address}",
         )
     name = ranked.label or (ranked.address if context == default else f"{ranked.address}, {context}")
-    return Contender(name, ranked, card, context, ranked.apart or context.leaks)
+    return RewardModel(name, ranked, card, context, ranked.apart or context.leaks)
 
 
-def _noised(ranked: Ranked) -> Contender:
-    return Contender(ranked.label or ranked.address, ranked, ModelCard(address=ranked.address), None, True)
+def _noised(ranked: Ranked) -> RewardModel:
+    return RewardModel(ranked.label or ranked.address, ranked, ModelCard(address=ranked.address), None, True)

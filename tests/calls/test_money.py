@@ -1,0 +1,220 @@
+"""Money: nothing that was spent is forgotten over `kill -9`, and every room stops at the same limit.
+
+The server is real, on loopback; each reply takes 100 tokens in and 10 out, which at the price below is eleven cents.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fake_server import FakeServer, Fault, first_attempts
+from prbench import evaluate
+from prbench.build.written import Decoding
+from prbench.build.written.replies import Replies, Request
+from prbench.calls import Budget, Spending
+from prbench.calls.budget import FILE, read_spending
+from prbench.config import ModelOptions, Price, RunConfig
+from prbench.data import Suite, write_pairs
+from prbench.errors import BudgetError, RunError
+from prbench.graders import Grading
+from prbench.graders.chat import ChatJudge
+from prbench.models import load_generator
+from prbench.models.remote import chat
+from prbench.models.remote.wire import Backoff
+from prbench.plan import Planner, needs_of
+from prbench.results import RunFolder
+from prbench.run import PlanFile, Session, execute
+from prbench.studies.best_of_n.candidates import Candidate
+from prbench.studies.best_of_n.grades import FILE as GRADES
+from prbench.studies.best_of_n.grades import Judging
+from prbench.studies.best_of_n.recipe import study_budget
+from prbench.types import Aspect, Message, Prompt
+from small_suite import mirrored
+
+PRICE = Price(per_million_in=1000.0, per_million_out=1000.0)
+REPLY_USD = 0.11
+FAST = Backoff(initial_s=0.01, max_s=0.01, jitter_s=0.0)
+AT_ONCE = 4
+
+
+def judge(server, **options):
+    return chat.load(
+        f"judge@{server.url}", ModelOptions(price=PRICE, concurrency=AT_ONCE, timeout_s=20, **options), backoff=FAST
+    )
+
+
+def run(server, folder, limit_usd):
+    options = ModelOptions(price=PRICE, concurrency=AT_ONCE)
+    config = RunConfig.of(suite="small", model=f"chat:judge@{server.url}", contexts="profile", options=options)
+    session = Session(config, suite=Suite.of(mirrored(), name="small"))
+    return execute(session, RunFolder(folder / "run"), max_cost_usd=limit_usd)
+
+
+def timing_of(folder: Path) -> dict:
+    return json.loads((folder / "result.json").read_text())["result"]["timing"]
+
+
+def command(folder: Path, server: FakeServer) -> list[str]:
+    arguments = ["--suite", str(folder / "pairs.jsonl"), "--model", f"chat:judge@{server.url}", "--context", "profile"]
+    arguments += ["--price", "1000,1000", "--concurrency", str(AT_ONCE), "--timeout", "60", "--resamples", "100"]
+    return [sys.executable, "-m", "prbench", "run", *arguments, "-o", str(folder / "run"), "--full"]
+
+
+def test_what_is_in_flight_at_kill_9_counts_at_its_upper_bound_and_is_marked(tmp_path):
+    write_pairs(mirrored(couples=2, questions=3), tmp_path / "pairs.jsonl")
+    with FakeServer(plan=lambda seen: Fault("hang") if seen.number > 5 else None) as server:
+        process = subprocess.Popen(
+            command(tmp_path, server), cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        deadline = time.monotonic() + 60
+        while len(server.requests) < 5 + AT_ONCE and time.monotonic() < deadline:
+            time.sleep(0.02)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        spent = read_spending(tmp_path / "run" / FILE)
+        assert (spent.settled_usd, spent.unsettled) == (pytest.approx(5 * REPLY_USD), AT_ONCE)
+        assert spent.unsettled_usd >= AT_ONCE * REPLY_USD  # what they can have cost, and more than they would have
+        server.plan = lambda seen: None
+        finished = subprocess.run(command(tmp_path, server), cwd=tmp_path, capture_output=True, text=True, check=True)
+        sent = len(server.requests)
+    timing = timing_of(tmp_path / "run")
+    assert timing["unsettled_calls"] == AT_ONCE
+    assert timing["spent_usd"] - timing["unsettled_usd"] == pytest.approx((sent - AT_ONCE) * REPLY_USD)
+    assert timing["spent_usd"] >= sent * REPLY_USD  # never less than the server was paid for
+    assert f"for {AT_ONCE} requests without a reply" in finished.stdout
+    assert (tmp_path / "run" / FILE).read_text().count("\n") == 1  # a finished run keeps the sum
+
+
+def test_a_run_stops_at_its_limit_with_the_calls_in_flight_kept_and_goes_on_from_there(tmp_path):
+    with FakeServer(plan=lambda seen: Fault("slow", seconds=0.02)) as server:
+        with pytest.raises(BudgetError, match="stopped after"):
+            run(server, tmp_path, 1.0)
+        sent = len(server.requests)
+        assert 10 <= sent <= 10 + AT_ONCE  # ten replies reach a dollar
+        spent = read_spending(tmp_path / "run" / FILE)
+        assert spent == Spending(pytest.approx(sent * REPLY_USD))
+        with pytest.raises(BudgetError):
+            run(server, tmp_path, 1.0)  # the limit is for all starts together
+        assert len(server.requests) == sent
+        found = run(server, tmp_path, None)
+        assert found.timing.spent_usd == pytest.approx(len(server.requests) * REPLY_USD)
+    assert found.timing.spent_usd == pytest.approx(found.usage.cost_usd) == found.usage.distinct_calls * REPLY_USD
+
+
+def test_retries_are_counted_and_only_replies_that_may_have_been_paid_for_stay_open(tmp_path):
+    with FakeServer(plan=first_attempts(1, Fault("status", status=503))) as server:
+        found = evaluate(judge(server), mirrored(1, 2), contexts=["none"], out=tmp_path / "one", cache=False)
+    calls = found.usage.distinct_calls
+    assert (found.timing.retries, found.timing.unsettled_calls) == (calls, None)
+    assert found.timing.spent_usd == pytest.approx(calls * REPLY_USD)
+    with FakeServer(plan=first_attempts(1, Fault("reset"))) as server:  # paid for or not, who knows
+        found = evaluate(judge(server), mirrored(1, 2), contexts=["none"], out=tmp_path / "two", cache=False)
+    assert (found.timing.retries, found.timing.unsettled_calls) == (calls, calls)
+    assert found.timing.spent_usd - found.timing.unsettled_usd == pytest.approx(calls * REPLY_USD)
+
+
+def test_a_run_without_a_price_keeps_no_spend_file_and_says_nothing_of_money(tmp_path):
+    with FakeServer() as server:
+        model = chat.load(f"judge@{server.url}", ModelOptions(), backoff=FAST)
+        evaluate(model, mirrored(1, 2), contexts=["none"], out=tmp_path / "run", cache=False)
+    assert not (tmp_path / "run" / FILE).exists()
+    assert not {"retries", "unsettled_calls", "unsettled_usd"} & timing_of(tmp_path / "run").keys()
+
+
+def test_a_build_stops_at_its_limit_over_all_starts(tmp_path):
+    requests = {str(n): Request(Prompt((Message("user", f"Say {n}."),)), lambda text: text) for n in range(40)}
+    with FakeServer() as server:
+        options = ModelOptions(price=PRICE, concurrency=AT_ONCE)
+
+        def ask(limit_usd):
+            writer = load_generator(f"chat:writer@{server.url}", options)
+            with (
+                Replies(writer, tmp_path / "calls.jsonl", Decoding(max_tokens=8)) as author,
+                Budget(tmp_path / FILE, limit_usd, spent_usd=author.cost_usd) as author.budget,
+            ):
+                return author.ask("texts", requests)
+
+        with pytest.raises(BudgetError, match="for texts"):
+            ask(1.0)
+        sent = len(server.requests)
+        assert 10 <= sent <= 10 + AT_ONCE
+        assert len((tmp_path / "calls.jsonl").read_text().splitlines()) == sent  # what was paid for is kept
+        with pytest.raises(BudgetError):
+            ask(1.0)
+        assert len(server.requests) == sent
+        (tmp_path / FILE).unlink()  # a build that is older than spend files: its replies know what they cost
+        with pytest.raises(BudgetError):
+            ask(1.0)
+        assert len(server.requests) == sent
+        assert len(ask(10.0)) == len(server.requests) == 40
+
+
+def test_plans_stop_at_their_limit_over_all_starts(tmp_path):
+    needs = needs_of(mirrored())
+    with FakeServer(answer=lambda body: "- wants red") as server:
+
+        def write(limit_usd):
+            planner = Planner(load_generator(f"chat:p@{server.url}", ModelOptions(price=PRICE, concurrency=AT_ONCE)))
+            file = PlanFile(tmp_path / "plans.jsonl", planner, needs)
+            with file.budget(limit_usd) as budget:
+                file.write(None, budget)
+            return budget.spending
+
+        with pytest.raises(BudgetError, match="for plans"):
+            write(1.0)
+        sent = len(server.requests)
+        assert 10 <= sent <= 10 + AT_ONCE
+        with pytest.raises(BudgetError):
+            write(1.0)
+        assert len(server.requests) == sent
+        assert write(None).spent_usd == pytest.approx(len(server.requests) * REPLY_USD)
+
+
+def test_judging_of_a_study_stops_at_its_limit_over_all_starts(tmp_path):
+    class Item:
+        def __init__(self, name):
+            self.id = name
+
+        def grading(self, text):
+            return Grading("Tea?", text, (Aspect(aspect="Names one kind"),))
+
+    items = [Item(f"item {n}") for n in range(30)]
+    candidates = {item.id: [Candidate(key=item.id, text=f"Tea of {item.id}.")] for item in items}
+    with FakeServer(answer=lambda body: "[2]") as server:
+        options = ModelOptions(price=PRICE, concurrency=AT_ONCE)
+
+        def grade(limit_usd):
+            work = Judging(ChatJudge.load(f"j@{server.url}", options), items, candidates, tmp_path / GRADES)
+            with study_budget(RunFolder(tmp_path), limit_usd) as budget:
+                return work.grade(budget=budget)
+
+        with pytest.raises(BudgetError, match="for grades"):
+            grade(1.0)
+        sent = len(server.requests)
+        assert 10 <= sent <= 10 + AT_ONCE
+        assert len((tmp_path / GRADES).read_text().splitlines()) == sent
+        with pytest.raises(BudgetError):
+            grade(1.0)
+        assert len(server.requests) == sent
+        assert len(grade(None)) == len(server.requests) == 30
+
+
+def test_a_damaged_spend_file_is_an_error_with_a_way_out(tmp_path):
+    (tmp_path / FILE).write_text('{"number":1,"most_usd":"much"}\n')
+    with pytest.raises(RunError, match=FILE) as caught:
+        Budget(tmp_path / FILE)
+    assert "remove the file" in caught.value.hint
+
+
+def test_a_torn_last_line_of_a_spend_file_is_passed_over(tmp_path):
+    (tmp_path / FILE).write_text('{"usd":0.5}\n{"number":1,"most_usd":0.25}\n{"number":2,"most')
+    assert read_spending(tmp_path / FILE) == Spending(0.5, 0.25, unsettled=1)
+    with Budget(tmp_path / FILE) as budget:
+        budget.settle(budget.begin(0.3), 0.1)
+    assert read_spending(tmp_path / FILE) == Spending(0.6, 0.25, unsettled=1)
