@@ -112,12 +112,13 @@ screenshots: $(VENV)/.dev ## docs/img from the demo's run
 PERSONAL := runs/personal
 METHODS := bt user-bt vpl pal lore gpo
 .PHONY: reference personal
-reference: $(VENV)/.lm ## tune an encoder and train the reference model, into runs/personal/reference
+reference: $(VENV)/.lm ## train the reference model, into runs/personal/reference (minutes)
+	$(BIN)/prbench train contrast --out $(PERSONAL)/reference
+
+personal: reference ## train every method over the plain and a tuned encoder, for scorecard and studies
 	$(BIN)/prbench train encoder --out $(PERSONAL)/encoder
 	$(BIN)/prbench train stances --encoder 'embed:$(PERSONAL)/encoder#stances+vectors' --setting axes=17 --also generic \
-	  --answer-window 2 --learning-rate 0.005 --weight-decay 0.05 --epochs 14 --out $(PERSONAL)/reference
-
-personal: reference ## train every method over the plain and the tuned encoder, for scorecard and studies
+	  --answer-window 2 --learning-rate 0.005 --weight-decay 0.05 --epochs 14 --out $(PERSONAL)/stances
 	for method in $(METHODS); do $(BIN)/prbench train $$method --out $(PERSONAL)/$$method || exit 1; done
 	$(BIN)/prbench train bt --suite generic --out $(PERSONAL)/bt-generic
 	for method in user-bt vpl pal lore; do \

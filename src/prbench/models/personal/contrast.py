@@ -45,7 +45,7 @@ LIMIT = 6.0
 """Log-odds of a side beyond which no reading goes."""
 DOUBT = 0.02
 """ε: how probable either side is at least, so that no post settles an axis by itself."""
-_ALONE, _DOUBT = 0.05, 1.0
+_ALONE, _DOUBT = 0.15, 1.0
 """Of an answer alone: what of mₖ is kept, since nothing tells which axis decides, and what u must exceed."""
 _KEPT = 1024
 """Users, and lists of answers, that are kept at a time."""

@@ -84,6 +84,11 @@ def _over_it(record: artifact.PersonalRecord) -> bool:
 def pack(folder: Path, target: Path) -> None:
     """Keep of a trained model what `unpack` needs; the record comes last."""
     record = artifact.read_record(folder, f"personal:{folder}")
+    if not _over_it(record) and not record.settings.get("stances"):  # over the plain encoder, which is pulled
+        target.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(folder / artifact.WEIGHTS, target / artifact.WEIGHTS)
+        artifact.save_record(target, record)
+        return
     if missing := [name for name in _PACKED if not (folder / name).is_file()]:
         raise ModelError(
             f"{str(folder)!r} cannot be packed: {missing[0]} is missing",
