@@ -80,3 +80,12 @@ def study(folder: str, environment: Mapping[str, str], out: str) -> None:
     settings = make_settings({"policy": "scribe", "n": 4, "judge_pairs": 24, "resamples": 100, "models": models})
     suite = world(couples=3, questions=4)
     best_of_n(settings, Path(out), suite=suite, policy=SlowScribe(), judge=SlowJudge(), say=lambda line: None)
+
+
+def training(folder: str, environment: Mapping[str, str], out: str, encoder: str) -> None:
+    """A training that takes its time over every epoch."""
+    settle(folder, environment)
+    from prbench.train import TrainOptions, train
+
+    options = TrainOptions(method="user-bt", encoder=f"embed:{encoder}", epochs=10, patience=10, batch=4, shots=2)
+    train(options, Path(out), suite="suite.jsonl", listener=lambda epoch: time.sleep(0.05))

@@ -97,7 +97,7 @@ def peak_mb(process: int | None = None) -> float:
     """The most memory that a process (this one) has had since `campaign` began; 0 where it is gone."""
     with suppress(OSError, ValueError, IndexError):
         lines = Path(f"/proc/{process or 'self'}/status").read_text().splitlines()
-        return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
+        return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")), 0.0)
     return 0.0 if process else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 

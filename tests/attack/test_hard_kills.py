@@ -1,5 +1,6 @@
 """SIGKILL at any moment, again and again: what was kept is kept, and the end is that of an undisturbed command."""
 
+import contextlib
 import json
 import multiprocessing
 import os
@@ -110,10 +111,8 @@ def _run(*more: str) -> Callable[[Path], Job]:
 
 def _train(folder: Path, encoder: Path) -> Job:
     write_suite(folder / "suite.jsonl")
-    said = ["train", "user-bt", "--encoder", f"embed:{encoder}", "--suite", "suite.jsonl", "--epochs", "12"]
-    said += ["--batch", "4", "--shots", "2", "--patience", "12"]
     return Job(
-        lambda out: [(attack_jobs.command, [*said, "-o", str(out)])],
+        lambda out: [(attack_jobs.training, str(out), str(encoder))],
         (),
         lambda out: (out / "weights.safetensors").read_bytes(),
     )
@@ -167,12 +166,17 @@ def _lines(out: Path, job: Job) -> dict[str, set[bytes]]:
     return found
 
 
+def _begun(out: Path) -> bool:
+    return out.exists() and any(path.is_file() for path in out.rglob("*"))
+
+
 class Killer:
     """Starts a job's processes, kills them at moments drawn by a seed, and looks at what is left."""
 
     def __init__(self, forks: Any, folder: Path, job: Job, campaign: Campaign, chance: random.Random) -> None:
         self.forks, self.folder, self.job, self.campaign, self.chance = forks, folder, job, campaign, chance
-        self.whole_s = 0.0
+        self.first_s = self.whole_s = 0.0
+        """Until its first file is there, and until it ends, when nothing disturbs it."""
 
     def start(self, step: tuple[Any, ...]) -> Any:
         function, *arguments = step
@@ -187,6 +191,9 @@ class Killer:
         began = time.monotonic()
         for step in self.job.start(out):
             process = self.start(step)
+            while not self.whole_s and process.exitcode is None and not _begun(out):
+                self.first_s = time.monotonic() - began
+                process.join(0.005)
             process.join(120)
             said = (self.folder / "said.txt").read_text() if (self.folder / "said.txt").exists() else ""
             if process.exitcode != 0 or "Traceback" in said:
@@ -201,7 +208,7 @@ class Killer:
         """Kill it up to `most` times; returns how often it was still alive to be killed."""
         killed, before = 0, _lines(out, self.job)
         while killed < most:
-            rest_s = self.chance.uniform(0, 0.8 * self.whole_s)
+            rest_s = self.chance.uniform(0.8 * self.first_s, self.whole_s)
             alive = False
             for step in self.job.start(out):
                 process, began = self.start(step), time.monotonic()
@@ -211,6 +218,7 @@ class Killer:
                     self.campaign.remember(peak_mb(process.pid))
                     process.kill()
                     process.join()
+                    alive = process.exitcode != 0
                     break
                 rest_s = max(0.0, rest_s - (time.monotonic() - began))
             if not alive:
@@ -292,7 +300,5 @@ def test_killed_workers_cost_nothing(forks: Any, tmp_path: Path, attack: Any) ->
 
 
 def _kill(pid: int) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
