@@ -19,7 +19,7 @@ PRELOADED = [
     "prbench.build.written",
     "prbench.cli",
     "prbench.cli.commands",
-    "prbench.models.chat",
+    "prbench.models.remote.chat",
     "prbench.models.personal.rater",
     "prbench.plan",
     "prbench.report",

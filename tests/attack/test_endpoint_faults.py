@@ -24,8 +24,8 @@ from prbench.build.written import Limits, PairsOptions, build_aspects, build_pai
 from prbench.config import ModelOptions
 from prbench.data import Suite, load_pairs, load_questions
 from prbench.files import read_models
-from prbench.models import chat, http
-from prbench.models._wire import Backoff
+from prbench.models.remote import chat, http
+from prbench.models.remote.wire import Backoff
 from prbench.plan import Planner, needs_of
 from prbench.run import PlanFile
 from prbench.types import Record
