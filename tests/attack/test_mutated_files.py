@@ -52,7 +52,7 @@ from split_suite import write_suite
 from study_world import HashJudge, Scribe, world
 
 SEED = 15
-MUTATIONS = times(10_000, short=400)
+MUTATIONS = times(10_000)
 WEIGHTS = torch.arange(3000, dtype=torch.float32)
 Reader = Callable[[Path], object]
 

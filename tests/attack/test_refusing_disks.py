@@ -37,6 +37,8 @@ from small_suite import Spy, mirrored
 
 PAIRS = mirrored(couples=4, questions=6)
 SMALL = mirrored(couples=1, questions=1)
+SIZES = (0, 300, 1000, 3000, 6000, 9000, 12_000, *range(100, 12_000, 400))
+"""How many bytes of a file the disk still takes."""
 
 
 @contextmanager
@@ -64,9 +66,7 @@ def result(out: Path) -> dict[str, object]:
     return found
 
 
-@pytest.mark.parametrize(
-    "size", [0, 300, 1000, 3000, 6000, 9000, 12_000, *range(100, 12_000, 400)][: times(37, short=7)]
-)
+@pytest.mark.parametrize("size", SIZES[: times(len(SIZES), short=7)])
 def test_a_run_on_a_disk_that_fills_up_says_so_and_is_continued(tmp_path: Path, size: int, attack: Any) -> None:
     with attack("a disk that fills up") as campaign:
         campaign.tried += 1
