@@ -34,6 +34,10 @@ PRELOADED = [
 """What the process that is forked has imported; nothing in it has run, so nothing holds a lock."""
 
 
+def nothing() -> None:
+    """Start and end."""
+
+
 def settle(folder: str, environment: Mapping[str, str]) -> None:
     """Work in a folder and say everything into its `said.txt`."""
     os.chdir(folder)
