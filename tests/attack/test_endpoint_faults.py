@@ -115,17 +115,18 @@ def _score(item: Mapping[str, Any]) -> float:
     return float(bool(taste and taste[1] in item["answer"])) + len(item["answer"]) / 100
 
 
-OPTIONS = ModelOptions(timeout_s=0.4, retries=1, concurrency=8)
+HURRIED = ModelOptions(timeout_s=0.4, retries=1, concurrency=8)
+PATIENT = ModelOptions(timeout_s=60, retries=1, concurrency=8)
 
 
-def _chat(server: FakeServer, out: Path) -> None:
-    model = chat.load(f"judge@{server.url}", OPTIONS, backoff=FAST)
-    evaluate(model, PAIRS, contexts=["profile"], options=OPTIONS, resamples=100, out=out / "run", cache=False)
+def _chat(server: FakeServer, out: Path, options: ModelOptions) -> None:
+    model = chat.load(f"judge@{server.url}", options, backoff=FAST)
+    evaluate(model, PAIRS, contexts=["profile"], options=options, resamples=100, out=out / "run", cache=False)
 
 
-def _http(server: FakeServer, out: Path) -> None:
-    model = http.load(server.root, OPTIONS, backoff=FAST, batch=2)
-    evaluate(model, PAIRS, contexts=["profile"], options=OPTIONS, resamples=100, out=out / "run", cache=False)
+def _http(server: FakeServer, out: Path, options: ModelOptions) -> None:
+    model = http.load(server.root, options, backoff=FAST, batch=2)
+    evaluate(model, PAIRS, contexts=["profile"], options=options, resamples=100, out=out / "run", cache=False)
 
 
 def _records(out: Path) -> dict[object, object]:
@@ -136,8 +137,8 @@ def _records(out: Path) -> dict[object, object]:
     }
 
 
-def _plan(server: FakeServer, out: Path) -> None:
-    planner = Planner(chat.load_generator(f"planner@{server.url}", OPTIONS, backoff=FAST))
+def _plan(server: FakeServer, out: Path, options: ModelOptions) -> None:
+    planner = Planner(chat.load_generator(f"planner@{server.url}", options, backoff=FAST))
     PlanFile(out / "plans.jsonl", planner, needs_of(Suite.of(PAIRS))).write()
 
 
@@ -147,8 +148,8 @@ def _plans(out: Path) -> dict[object, object]:
     return {line["need"]: tuple(line["plan"]) if line["status"] == "ok" else None for line in lines}
 
 
-def _build(server: FakeServer, out: Path) -> None:
-    author = chat.load_generator(f"author@{server.url}", OPTIONS, backoff=FAST)
+def _build(server: FakeServer, out: Path, options: ModelOptions) -> None:
+    author = chat.load_generator(f"author@{server.url}", options, backoff=FAST)
     build_aspects(POSTS, out / "aspects.jsonl", author, limits=Limits(skip_failed=True))
     build_pairs(
         out / "aspects.jsonl",
@@ -172,7 +173,9 @@ def _built(out: Path) -> dict[object, object]:
     return found
 
 
-TARGETS: Mapping[str, tuple[Callable[[FakeServer, Path], None], Callable[[Path], dict[object, object]]]] = {
+TARGETS: Mapping[
+    str, tuple[Callable[[FakeServer, Path, ModelOptions], None], Callable[[Path], dict[object, object]]]
+] = {
     "chat": (_chat, _records),
     "http": (_http, _records),
     "plan": (_plan, _plans),
@@ -200,7 +203,7 @@ class Torment:
         self._folder, self._campaign = folder, campaign
         self._answer = scripted_writer.write if target == "build" else _judge
         with FakeServer(answer=self._answer, score=_score) as server:
-            self._ask(server, folder / "whole")
+            self._ask(server, folder / "whole", PATIENT)
         self._wanted = self._read(folder / "whole")
         assert self._wanted
         assert None not in self._wanted.values()
@@ -211,12 +214,12 @@ class Torment:
         out = self._folder / "out"
         with FakeServer(answer=self._answer, score=_score) as server:
             server.plan = _sometimes(fault, random.Random(f"{SEED} {what}"), met)
-            ended = self._campaign.refused(lambda: self._ask(server, out))
+            ended = self._campaign.refused(lambda: self._ask(server, out, HURRIED))
             if any(KEY in header for seen in server.requests for header in seen.headers.values()):  # else it knows none
                 _no_key(self._campaign, what, out, f"{ended}")
             self._compare(what, self._read(out))
             server.plan = lambda seen: None
-            again = self._campaign.refused(lambda: self._ask(server, out))
+            again = self._campaign.refused(lambda: self._ask(server, out, HURRIED))
             found = self._read(out)
             self._compare(f"{what}, then without faults ({again})", found)
         self._campaign.tried += len(met)
