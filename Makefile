@@ -43,6 +43,10 @@ test: $(VENV)/.dev ## style, types, layers, all tests
 wheel-check: ## build the wheel, install it bare outside the repository, run the README's commands
 	@$(PYTHON) tests/wheel_check.py
 
+.PHONY: test-attack
+test-attack: $(VENV)/.dev ## kills, faults, damaged files, hostile requests; PRBENCH_ATTACK=long for all of it
+	$(BIN)/python -m pytest -rs tests/attack
+
 test-browser: $(VENV)/.dev ## all pages in a real browser; installs Chromium where it is missing
 	@$(BIN)/python tests/browser/install.py
 	$(BIN)/python -m pytest -m 'browser or not browser' -rs tests/browser
