@@ -212,7 +212,14 @@ def read_price(text: str | None) -> Price | None:
 def _folded(text: str) -> str:
     """A sentence in lines that fit the terminal."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 120
-    return "\n".join(textwrap.wrap(text, max(40, min(width, 120)), break_long_words=False, break_on_hyphens=False))
+    indent = text[: len(text) - len(text.lstrip())] + ("  " if text.lstrip().startswith("- ") else "")
+    return textwrap.fill(
+        text,
+        max(40, min(width, 120)),
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def explain(name: str | None) -> None:
@@ -227,7 +234,7 @@ def explain(name: str | None) -> None:
         names = [part.strip() for title in found for part in title.split(",")]
         raise ConfigError(f"there is no {name!r} to explain", hint=did_you_mean(key, names))
     for title, text in matches.items():
-        typer.echo(f"{title}: {text}" if "\n" in text else _folded(f"{title}: {text}"))
+        typer.echo("\n".join(_folded(line) for line in f"{title}: {text}".splitlines()))
 
 
 def read_body(texts: Sequence[str]) -> dict[str, Any]:
@@ -300,4 +307,5 @@ def _print(tables: Sequence[Table], format: str, data: Any) -> None:
 
 
 def _say(line: str) -> None:
-    print(line, file=sys.stderr)
+    folds = sys.stderr.isatty()
+    print("\n".join(_folded(part) for part in line.split("\n")) if folds else line, file=sys.stderr)
