@@ -28,6 +28,8 @@ class Encoding(NamedTuple):
     """Which text each token belongs to, for encoders that tell a pair apart."""
     answer_start: int = 0
     """The first token of the answer, where it was asked for."""
+    prompt: Prompt | None = None
+    """What was encoded, for a model that writes its own tokens."""
 
 
 class Encoder:
