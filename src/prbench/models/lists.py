@@ -99,7 +99,9 @@ def rank_by_comparisons(comparer: Comparer, views: Sequence[ListView]) -> Iterat
     for place, view in enumerate(views):
         couples = list(permutations(range(len(view.answers)), 2))
         pairs = [
-            PairView(view.question, view.answers[one], view.answers[other], view.posts, view.plan, view.user)
+            PairView(
+                view.question, view.answers[one], view.answers[other], view.posts, view.plan, view.user, view.turns
+            )
             for one, other in couples
         ]
         found = dict(comparer.compare(pairs))

@@ -4,6 +4,7 @@ The reward is log p(answer | turn) under the policy minus the same under the ref
 with β = 1), summed over the answer's tokens and the mark that ends its turn. The two may have different tokenizers.
 """
 
+from collections.abc import Sequence
 from functools import cached_property, partial
 from typing import Any, Literal
 
@@ -122,6 +123,9 @@ class ImplicitReward(PrefixRater):
     def foreseen_seconds(self, tokens: int, length: int) -> float:
         """What computing so many tokens of prompts of this length would take here, in both models."""
         return sum(model.foreseen_seconds(tokens, length) for model in self._models)
+
+    def _encoders(self) -> Sequence[Encoder]:
+        return [model.encoder for model in self._models]
 
     def _encode(self, prompt: Prompt) -> Item:
         return tuple(model.encoder.encode_answer(prompt) for model in self._models)

@@ -26,7 +26,8 @@ from prbench.models.local.placement import input_device, spread_note
 from prbench.models.local.rater import LocalRater, chunks
 from prbench.models.protocols import ModelCard
 from prbench.prompts.template import Template
-from prbench.types import AnswerView, ListView, Message, Outcome, PairView, Prompt
+from prbench.prompts.turns import conversation
+from prbench.types import AnswerView, ListView, Message, Outcome, PairView, Prompt, written_out
 
 Way = Literal["get_score", "score", "logits", "pair", "letters", "yes-no"]
 WAYS: tuple[str, ...] = get_args(Way)
@@ -104,6 +105,9 @@ class OwnCodeRater(LocalRater):
     def parameter_count(self) -> int:
         """Parameters of the model, from its config alone."""
         return self._checkpoint.parameter_count(load_as(self._checkpoint))
+
+    def _encoders(self) -> Sequence[Encoder]:
+        return (self._encoder,)
 
     def _encode(self, prompt: Prompt) -> Item:
         return (self._encoder.encode(prompt)._replace(prompt=prompt),)
@@ -264,8 +268,8 @@ class PairClassifier:
         return
 
     def render(self, view: PairView) -> Prompt:
-        """Posts, plan and question as one text, and each answer as another."""
-        turn = self._template.render(view)
+        """Earlier turns, posts, plan and question as one text, and each answer as another."""
+        turn = written_out(conversation(self._template, view))
         return Prompt((Message("user", turn), Message("first", view.first), Message("second", view.second)))
 
     def length(self, prompt: Prompt) -> int:

@@ -140,6 +140,9 @@ class SequenceClassifier(PrefixRater):
         """The prompt as one text, with the special tokens of the chat template."""
         return self._encoder.written_out(prompt)
 
+    def _encoders(self) -> Sequence[Encoder]:
+        return (self._encoder,)
+
     def _encode(self, prompt: Prompt) -> Item:
         return (self._encoder.encode(prompt),)
 

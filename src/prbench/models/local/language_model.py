@@ -74,7 +74,7 @@ class LanguageModel:
     @property
     def note(self) -> str | None:
         """What a user should know about how this model is run; loads the weights."""
-        known = (self.scorer.note, _slow_precision(self.weights), spread_note(self.weights))
+        known = (self.encoder.note, self.scorer.note, _slow_precision(self.weights), spread_note(self.weights))
         return "; ".join(note for note in known if note is not None) or None
 
     @property

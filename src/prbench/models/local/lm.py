@@ -27,6 +27,7 @@ from prbench.models.local.rater import chunks
 from prbench.models.protocols import ModelCard
 from prbench.prompts import Template
 from prbench.prompts.neutral import as_anybody
+from prbench.prompts.turns import conversation, judged_conversation, last_turn
 from prbench.types import AnswerView, ListView, Message, Outcome, PairView, Prompt
 
 __all__ = [
@@ -222,7 +223,7 @@ class LetterComparer(_LogitReader):
 
     def render(self, view: PairView) -> Prompt:
         """Posts, plan, question and both answers as one user turn."""
-        return Prompt((Message("user", self._template.render(view)),))
+        return Prompt(judged_conversation(self._template, view))
 
     def compare(self, views: Sequence[PairView]) -> Iterator[tuple[int, Outcome]]:
         """Judge each view; the margin is log p(A) - log p(B)."""
@@ -264,7 +265,7 @@ class DigitRater(_LogitReader):
 
     def render(self, view: AnswerView) -> Prompt:
         """Posts, plan, question and the answer as one user turn."""
-        return Prompt((Message("user", self._template.render(view)),))
+        return Prompt(judged_conversation(self._template, view))
 
     def rate(self, views: Sequence[AnswerView]) -> Iterator[tuple[int, Outcome]]:
         """Rate each view from 1 to 5."""
@@ -288,7 +289,7 @@ class YesNoRater(_LogitReader):
 
     def render(self, view: AnswerView) -> Prompt:
         """Posts, plan, question and the answer as one user turn."""
-        return Prompt((Message("user", self._template.render(view)),))
+        return Prompt(judged_conversation(self._template, view))
 
     def rate(self, views: Sequence[AnswerView]) -> Iterator[tuple[int, Outcome]]:
         """Score each view."""
@@ -312,7 +313,7 @@ class LikelihoodRater(_LogitReader):
 
     def render(self, view: AnswerView) -> Prompt:
         """The user's posts, plan and question as one user turn, the answer as the assistant's turn."""
-        return Prompt((Message("user", self._template.render(view)), Message("assistant", view.answer)))
+        return Prompt((*conversation(self._template, view), Message("assistant", view.answer)))
 
     def rate(self, views: Sequence[AnswerView]) -> Iterator[tuple[int, Outcome]]:
         """Score each view."""
@@ -335,14 +336,15 @@ class InformationRater(LikelihoodRater):
 
     def render(self, view: AnswerView) -> Prompt:
         """As for the likelihood, and the same turn with neutral posts and plan in the place of the user's."""
-        anybody = self._template.render(as_anybody(view))
+        anybody = self._template.render(last_turn(as_anybody(view)))
         return Prompt((*super().render(view).messages, Message(ANYBODY, anybody)))
 
     def _requests(self, prompt: Prompt) -> tuple[Request, ...]:
-        turn, answer, anybody = prompt.messages
+        *earlier, turn, answer, anybody = prompt.messages
         if turn.content == anybody.content:
             return ()
-        own, neutral = Prompt((turn, answer)), Prompt((Message("user", anybody.content), answer))
+        own = Prompt((*earlier, turn, answer))
+        neutral = Prompt((*earlier, Message("user", anybody.content), answer))
         return (*super()._requests(own), *super()._requests(neutral))
 
     def _outcome(self, values: list[tuple[float, ...]], usage: dict[str, float]) -> Outcome:

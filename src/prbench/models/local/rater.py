@@ -10,6 +10,7 @@ from typing import Any
 
 from prbench.models.effort import Effort
 from prbench.models.local.batching import Item, Scored, longest
+from prbench.models.local.encoding import Encoder
 from prbench.models.local.flops import matmul_peak
 from prbench.models.local.placement import spread_note
 from prbench.models.local.prefix import PrefixScorer, Request
@@ -17,6 +18,7 @@ from prbench.models.local.quantize import choose_sample, describe_change, quanti
 from prbench.models.protocols import ModelCard
 from prbench.models.registry import ModelOptions
 from prbench.prompts.template import Template
+from prbench.prompts.turns import conversation
 from prbench.types import AnswerView, Message, Outcome, Prompt
 
 _CHUNK = 512
@@ -65,8 +67,8 @@ class LocalRater:
         return None
 
     def render(self, view: AnswerView) -> Prompt:
-        """The user's posts, plan and question as one user turn, the answer as the assistant's turn."""
-        return Prompt((Message("user", self._template.render(view)), Message("assistant", view.answer)))
+        """Earlier turns, posts, plan and question as the last user turn, the answer as the assistant's turn."""
+        return Prompt((*conversation(self._template, view), Message("assistant", view.answer)))
 
     def length(self, prompt: Prompt) -> int:
         """Tokens that this prompt takes, special tokens included."""
@@ -89,6 +91,10 @@ class LocalRater:
     def _encode(self, prompt: Prompt) -> Item: ...
 
     @abstractmethod
+    def _encoders(self) -> Sequence[Encoder]:
+        """Who turns prompts into tokens, for each of the models behind a score."""
+
+    @abstractmethod
     def _networks(self) -> Sequence[Any]:
         """The models behind a score, loaded."""
 
@@ -97,6 +103,7 @@ class LocalRater:
         """Score all items, in any order."""
 
     def _notes(self) -> Iterator[str]:
+        yield from dict.fromkeys(encoder.note for encoder in self._encoders() if encoder.note is not None)
         yield from (note for network in self._networks() if (note := spread_note(network)) is not None)
         if self._rounding is not None:
             yield self._rounding
