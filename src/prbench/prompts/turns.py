@@ -12,7 +12,7 @@ from typing import TypeVar
 from prbench.prompts.template import Template
 from prbench.types import AnswerView, Message, PairView
 
-V = TypeVar("V", AnswerView, PairView)
+V = TypeVar("V", bound=AnswerView | PairView)
 
 
 def conversation(template: Template, view: AnswerView | PairView) -> tuple[Message, ...]:
