@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
-from transformers import AutoModelForSequenceClassification
+from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
 
 import tiny_models
 from prbench.config import ModelOptions
@@ -74,11 +74,9 @@ def test_device_maps_that_are_none(tmp_path, tiny_reward_model):
         load_model(f"hf:{tiny_reward_model}", ModelOptions(max_memory={"cpu": "1GB"})).prepare()
 
 
-def save_adapter(
-    folder: Path, base: Path, *, named: str | None = None, kind=AutoModelForSequenceClassification
-) -> Path:
+def save_adapter(folder: Path, base: Path, *, named: str | None = None, task: str = "SEQ_CLS") -> Path:
     """A LoRA adapter with weights that are not zero; as a reward model it brings its head along."""
-    task = "SEQ_CLS" if kind is AutoModelForSequenceClassification else "CAUSAL_LM"
+    kind = AutoModelForSequenceClassification if task == "SEQ_CLS" else AutoModelForCausalLM
     torch.manual_seed(1)
     extra = {"num_labels": 1} if task == "SEQ_CLS" else {}
     network = kind.from_pretrained(base, **extra)
