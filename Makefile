@@ -19,7 +19,7 @@ $(VENV)/.core: pyproject.toml constraints.txt
 $(VENV)/.dev: $(VENV)/.core
 	@echo "installing what the tests need …"
 	$(PIP) torch==2.13.0
-	$(PIP) --editable '.[hf,lm,hub,api,scale,annotate,train,serve,ppo]' --requirement requirements-dev.txt
+	$(PIP) --editable '.[hf,int8,lm,hub,api,scale,annotate,train,serve,ppo]' --requirement requirements-dev.txt
 	@touch $@
 
 $(VENV)/.lm: $(VENV)/.core

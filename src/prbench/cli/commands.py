@@ -1,6 +1,7 @@
 """What the commands do: read options, call the rooms below, print."""
 
 import json
+import re
 import shutil
 import sys
 import textwrap
@@ -249,6 +250,22 @@ def read_body(texts: Sequence[str]) -> dict[str, Any]:
         except ValueError:
             body[name] = value
     return body
+
+
+def read_sizes(texts: Sequence[str]) -> dict[str, str]:
+    """Read `DEVICE=SIZE` options.
+
+    Example:
+        >>> read_sizes(["0=20GiB", "cpu=30GiB"])
+        {'0': '20GiB', 'cpu': '30GiB'}
+    """
+    sizes = {}
+    for text in texts:
+        device, _, size = text.partition("=")
+        if not device or not re.fullmatch(r"[0-9]+(\.[0-9]+)?[KMGT]i?B", size):
+            raise ConfigError(f"--max-memory {text!r} should be DEVICE=SIZE", hint="for example --max-memory cpu=30GiB")
+        sizes[device] = size
+    return sizes
 
 
 def read_columns(texts: Sequence[str]) -> dict[str, str]:
