@@ -19,7 +19,7 @@ $(VENV)/.core: pyproject.toml constraints.txt
 $(VENV)/.dev: $(VENV)/.core
 	@echo "installing what the tests need …"
 	$(PIP) torch==2.13.0
-	$(PIP) --editable '.[hf,lm,hub,api,scale,annotate,train,serve,ppo]' --requirement requirements-dev.txt
+	$(PIP) --editable '.[hf,int8,lm,hub,api,scale,annotate,train,serve,ppo]' --requirement requirements-dev.txt
 	@touch $@
 
 $(VENV)/.lm: $(VENV)/.core
@@ -42,6 +42,10 @@ test: $(VENV)/.dev ## style, types, layers, all tests
 .PHONY: wheel-check
 wheel-check: ## build the wheel, install it bare outside the repository, run the README's commands
 	@$(PYTHON) tests/wheel_check.py
+
+.PHONY: test-attack
+test-attack: $(VENV)/.dev ## kills, faults, damaged files, hostile requests; PRBENCH_ATTACK=long for all of it
+	$(BIN)/python -m pytest -rs tests/attack
 
 test-browser: $(VENV)/.dev ## all pages in a real browser; installs Chromium where it is missing
 	@$(BIN)/python tests/browser/install.py

@@ -96,10 +96,10 @@ def served(path: Path, of: Sequence[Pair] | None = None, **options: object) -> I
     import uvicorn
 
     from prbench.annotate.app import make_app
+    from prbench.web import server_config
 
     opened, place = study(path, of, **options), listen()
-    config = uvicorn.Config(make_app(opened.store, place.hosts), lifespan="off", log_level="error", access_log=False)
-    server = uvicorn.Server(config)
+    server = uvicorn.Server(server_config(make_app(opened.store, place.hosts)))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [place.listener]}, daemon=True)
     thread.start()
     while not server.started:

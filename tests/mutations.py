@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 _NESTED = "@@nested@@"
 _HUGE = "@@huge@@"
 _TOO_LARGE = "@@too large@@"
-_SENTINELS = {
+SENTINELS = {
     f'"{_NESTED}"': "[" * 3000 + "]" * 3000,
     f'"{_HUGE}"': "9" * 400,
     f'"{_TOO_LARGE}"': "1e999",
@@ -147,19 +147,19 @@ def _change_value(path: Path, chance: random.Random) -> None:
         return
     place = chance.randrange(len(lines))
     value = json.loads(lines[place])
-    _change(value, chance)
+    change(value, chance)
     said = json.dumps(value, indent=None if by_line else 1)
-    for mark, meant in _SENTINELS.items():
+    for mark, meant in SENTINELS.items():
         said = said.replace(mark, meant)
     lines[place] = said
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _change(value: Any, chance: random.Random) -> None:
+def change(value: Any, chance: random.Random) -> None:
     """Go down to a random place, and put something wrong there; a key may also be lost, or a new one come."""
     inside = [key for key in _keys(value) if isinstance(value[key], dict | list) and value[key]]
     if inside and chance.random() < 0.7:
-        _change(value[chance.choice(inside)], chance)
+        change(value[chance.choice(inside)], chance)
         return
     keys = _keys(value)
     if not keys:

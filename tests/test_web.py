@@ -161,3 +161,16 @@ def test_a_connection_that_is_kept_open_between_requests_is_not_slow(tmp_path, h
             assert connection.getresponse().read() == b"ok"
             time.sleep(1)
         connection.close()
+
+
+@pytest.mark.parametrize("server", SERVERS.values(), ids=SERVERS)
+def test_a_damaged_body_leaves_no_traceback_in_the_log(tmp_path, capfd, server):
+    """Chunks that are none, sent to an address that answers before it reads the body."""
+    with server(tmp_path) as (port, path):
+        head = f"POST /none HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+            connection.sendall(head + b"zz\r\nabc\r\n")
+            assert connection.recv(1000).startswith(b"HTTP/1.1 400 ")
+        time.sleep(0.2)
+        assert answered(port, path) == 200
+    assert "Traceback" not in "".join(capfd.readouterr())

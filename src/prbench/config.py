@@ -40,7 +40,10 @@ class Price(Frozen):
         return (tokens_in * self.per_million_in + tokens_out * self.per_million_out) / 1e6
 
 
-_LATER = ("key_env", "body", "structured", "logprobs")
+_LATER = (
+    *("key_env", "body", "structured", "logprobs"),
+    *("trust_remote_code", "device_map", "max_memory", "quantize", "quantize_sample"),
+)
 """Options that runs of the first format did not have."""
 
 
@@ -62,6 +65,16 @@ class ModelOptions(Frozen):
     """How often a request that met a passing fault is sent again."""
     temperature: float = Field(default=0.0, ge=0)
     max_tokens: int = Field(default=1024, ge=1)
+    trust_remote_code: bool = False
+    """Whether code that a checkpoint brings along may be run; it is named, pinned and recorded."""
+    device_map: str | None = None
+    """How weights are spread over devices: `auto`, `balanced`, `sequential` or a JSON file; None: all on `device`."""
+    max_memory: Mapping[str, str] = Field(default_factory=dict)
+    """What each device may hold of them (`{"0": "20GiB", "cpu": "30GiB"}`); the rest stays on disk."""
+    quantize: Literal["int8"] | None = None
+    """Keep the weights of linear layers in 8 bits."""
+    quantize_sample: int = Field(default=16, ge=0)
+    """Prompts scored before and after, which tell what 8 bits change; 0 measures nothing and tells nothing."""
     price: Price | None = None
     key_env: str | None = None
     """The environment variable with the endpoint's key; default: the provider's own, for the provider's own host."""

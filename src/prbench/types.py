@@ -7,7 +7,7 @@ the `oracle` context, which puts the true aspects into the view's plan and is ma
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Annotated, Literal, NamedTuple, Self
@@ -73,12 +73,38 @@ def read_stances(tags: Mapping[str, str]) -> dict[str, str]:
     return dict(zip(axes.split("+"), poles.split("+"), strict=True))
 
 
+class Message(NamedTuple):
+    """One turn of a prompt. Chat models use system, user and assistant; other models may name turns as they like."""
+
+    role: str
+    content: str
+
+
+def written_out(turns: Sequence[Message]) -> str:
+    """Turns as one text: a single user turn is its own text, several are written with their roles.
+
+    Example:
+        >>> print(written_out((Message("user", "Tea?"), Message("assistant", "Yes."), Message("user", "Which?"))))
+        User: Tea?
+        <BLANKLINE>
+        Assistant: Yes.
+        <BLANKLINE>
+        User: Which?
+    """
+    if len(turns) == 1 and turns[0].role == "user":
+        return turns[0].content
+    return "\n\n".join(f"{turn.role.capitalize()}: {turn.content}" for turn in turns)
+
+
 class Question(Frozen):
     """What one user asks, with the hidden standard that an answer will be held to: what a builder starts from."""
 
     id: Text
     user: Text
     question: Text
+    """The text of the question; of a conversation, all turns that were said so far, each with its role."""
+    turns: tuple[Message, ...] = ()
+    """The same conversation turn by turn, the question as the last user turn; empty where there is no other turn."""
     profile: tuple[Post, ...] = ()
     narrative: str = ""
     """What the asker really wants, in full. Hidden from every model."""
@@ -205,6 +231,8 @@ class AnswerView:
     plan: tuple[str, ...] = ()
     user: str | None = None
     """Whose posts and plan these are; None where no user is shown."""
+    turns: tuple[Message, ...] = ()
+    """The conversation that `question` is the text of, where it has several turns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +251,7 @@ class PairView:
     posts: tuple[Post, ...] = ()
     plan: tuple[str, ...] = ()
     user: str | None = None
+    turns: tuple[Message, ...] = ()
 
     def swap(self) -> "PairView":
         """Show the same answers the other way round."""
@@ -231,8 +260,8 @@ class PairView:
     def answers(self) -> tuple[AnswerView, AnswerView]:
         """Split into one view per answer, for a Rater."""
         return (
-            AnswerView(self.question, self.first, self.posts, self.plan, self.user),
-            AnswerView(self.question, self.second, self.posts, self.plan, self.user),
+            AnswerView(self.question, self.first, self.posts, self.plan, self.user, self.turns),
+            AnswerView(self.question, self.second, self.posts, self.plan, self.user, self.turns),
         )
 
 
@@ -250,22 +279,17 @@ class ListView:
     posts: tuple[Post, ...] = ()
     plan: tuple[str, ...] = ()
     user: str | None = None
+    turns: tuple[Message, ...] = ()
 
     @classmethod
     def of(cls, pair: PairView) -> "ListView":
         """The two answers of a pair as a list."""
-        return cls(pair.question, (pair.first, pair.second), pair.posts, pair.plan, pair.user)
+        return cls(pair.question, (pair.first, pair.second), pair.posts, pair.plan, pair.user, pair.turns)
 
     def each(self) -> tuple[AnswerView, ...]:
         """One view per answer, for a Rater."""
-        return tuple(AnswerView(self.question, answer, self.posts, self.plan, self.user) for answer in self.answers)
-
-
-class Message(NamedTuple):
-    """One turn of a prompt. Chat models use system, user and assistant; other models may name turns as they like."""
-
-    role: str
-    content: str
+        shown = (self.posts, self.plan, self.user, self.turns)
+        return tuple(AnswerView(self.question, answer, *shown) for answer in self.answers)
 
 
 class Prompt(NamedTuple):

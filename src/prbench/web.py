@@ -93,6 +93,16 @@ class _Connection(H11Protocol):
         super().on_response_complete()
         self._await(h11.SEND_BODY if self.conn.their_state is h11.SEND_BODY else None)
 
+    def send_400_response(self, msg: str) -> None:
+        """Refuse a damaged request; an application that is at work on its beginning then speaks to nobody."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.close()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._await(None)
         super().connection_lost(exc)

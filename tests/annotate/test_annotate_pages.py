@@ -1,11 +1,13 @@
 """The pages over HTTP: what is shown, what is kept, what is refused. Nothing hidden ever leaves the server."""
 
+import socket
 import threading
+import time
 
 import pytest
 from starlette.testclient import TestClient
 
-from annotate_study import HIDDEN, NASTY, Client, hidden_fields, marks, pairs, study
+from annotate_study import HIDDEN, NASTY, Client, hidden_fields, marks, pairs, served, study
 from prbench.annotate.app import make_app
 from prbench.annotate.guard import HEADERS, MAX_BODY
 
@@ -363,3 +365,15 @@ class TestSelf:
         assert b"A SECRET OF MINE" not in left
         assert b"A REASON OF MINE" not in left
         assert b"Green tea" in left
+
+
+def test_a_form_whose_sender_goes_away_leaves_no_traceback(tmp_path, capfd):
+    with served(tmp_path) as site:
+        host = site.url.partition("://")[2]
+        name, _, port = host.partition(":")
+        head = f"POST /posts HTTP/1.1\r\nHost: {host}\r\nContent-Length: 100\r\n\r\nhalf".encode()
+        with socket.create_connection((name, int(port)), timeout=10) as connection:
+            connection.sendall(head)
+            time.sleep(0.2)
+        time.sleep(0.3)
+    assert "Traceback" not in "".join(capfd.readouterr())

@@ -1,22 +1,21 @@
 """Project files damaged in every way that comes to mind: each either still works or is refused by name.
 
-Seeded, so that a case can be repeated. `make test` draws some hundreds of mutations; PRBENCH_ATTACK=long draws 10,000.
+Seeded, so that a case can be repeated. `make test` draws some hundreds of mutations, the long profile 10,000.
 """
 
 import contextlib
-import os
 import random
 import shutil
-import traceback
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
+import torch
 
 import annotate_study
 import tiny_models
+from campaigns import Campaign, times, told
 from mutations import damage
 from prbench import evaluate
 from prbench.annotate import export, find
@@ -53,8 +52,13 @@ from split_suite import write_suite
 from study_world import HashJudge, Scribe, world
 
 SEED = 15
-MUTATIONS = 10_000 if os.environ.get("PRBENCH_ATTACK") == "long" else 300
+MUTATIONS = times(10_000)
+WEIGHTS = torch.arange(3000, dtype=torch.float32)
 Reader = Callable[[Path], object]
+
+
+class ChangedError(Exception):
+    """Something was read that is not what was written, although the file says what it should be."""
 
 
 class Specimen(NamedTuple):
@@ -203,14 +207,16 @@ def _study(folder: Path) -> None:
 
 def _make_training(folder: Path) -> None:
     training.claim(folder / "training", {"seed": 1, "policy": {"address": "lm:tiny"}})
-    training.keep(folder / "training", {"seed": 1, "policy": {"address": "lm:tiny"}}, {"step": 3, "weights": [0.5]})
+    training.keep(folder / "training", {"seed": 1, "policy": {"address": "lm:tiny"}}, {"step": 3, "weights": WEIGHTS})
     with Appender(folder / "training" / "history.jsonl") as lines:
         for number in range(4):
             lines.append(Step(step=number, reward=0.5, kl=0.1, entropy=None, length=3.0, ended=1.0, dropped=0))
 
 
 def _go_on(folder: Path) -> None:
-    training.read(folder / "training", {"seed": 1, "policy": {"address": "lm:tiny"}})
+    found = training.read(folder / "training", {"seed": 1, "policy": {"address": "lm:tiny"}})
+    if found is not None and not (found["step"] == 3 and torch.equal(found["weights"], WEIGHTS)):
+        raise ChangedError(f"step {found['step']}, weights {found['weights']}")
 
 
 def _make_build(folder: Path) -> None:
@@ -353,41 +359,30 @@ def test_the_sound_example_is_read(name: str, sound: Callable[[str], Path], tmp_
 
 
 @pytest.mark.parametrize("name", SPECIMENS)
-def test_damaged_files_work_or_are_named(
-    name: str, sound: Callable[[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    specimen, counted, wrong = SPECIMENS[name], Counter[str](), []
-    count = max(3, round(MUTATIONS * specimen.share / _SHARES))
-    for number in range(count):
-        chance = random.Random(f"{SEED} {name} {number}")
-        folder = tmp_path / str(number)
-        shutil.copytree(sound(name), folder)
-        done = damage(folder, specimen.files, chance)
-        read = chance.choice(list(specimen.readers))
-        found = _outcome(read, folder, specimen)
-        counted[found.partition(":")[0]] += 1
-        if found not in ("worked", "refused"):
-            wrong.append(f"{number}: {done.kind} of {done.file}, reader {specimen.readers.index(read)}: {found}")
-        shutil.rmtree(folder)
-    with capsys.disabled():
-        print(f"\n{name}: {count:,} mutations, {dict(sorted(counted.items()))}", end=" ")
-    assert not wrong, "\n".join(wrong)
+def test_damaged_files_work_or_are_named(name: str, sound: Callable[[str], Path], tmp_path: Path, attack: Any) -> None:
+    specimen = SPECIMENS[name]
+    with attack(f"mutated files: {name}") as campaign:
+        for number in range(max(3, round(MUTATIONS * specimen.share / _SHARES))):
+            chance = random.Random(f"{SEED} {name} {number}")
+            folder = tmp_path / str(number)
+            shutil.copytree(sound(name), folder)
+            done = damage(folder, specimen.files, chance)
+            read = chance.choice(list(specimen.readers))
+            what = f"{number}: {done.kind} of {done.file}, reader {specimen.readers.index(read)}"
+            campaign.tried += 1
+            _read(campaign, what, read, folder, specimen)
+            shutil.rmtree(folder)
 
 
-def _outcome(read: Reader, folder: Path, specimen: Specimen) -> str:
-    """`worked`, `refused` by name, or what is wrong."""
+def _read(campaign: Campaign, what: str, read: Reader, folder: Path, specimen: Specimen) -> None:
+    """It works, or is refused in words that name the file; anything else is wrong."""
     try:
         read(folder)
     except PrbenchError as error:
-        named = (
-            any(Path(name).name in error.message for name in (*specimen.files, *specimen.names))
-            or str(folder) in error.message
-        )
-        return "refused" if named else f"unnamed: {type(error).__name__}: {error.message}"
+        named = [*(Path(name).name for name in (*specimen.files, *specimen.names)), str(folder)]
+        if not any(name in error.message for name in named):
+            campaign.tracebacks.append(f"{what}: no name in {type(error).__name__}: {error.message}")
+    except ChangedError as error:
+        campaign.changed.append(f"{what}: {error}")
     except Exception as error:
-        where = [
-            f"{frame.filename.rpartition('/prbench/')[2]}:{frame.lineno}"
-            for frame in traceback.extract_tb(error.__traceback__)
-        ]
-        return f"traceback: {type(error).__name__}: {str(error)[:200]} {' < '.join(where[:-7:-1])}"
-    return "worked"
+        campaign.tracebacks.append(f"{what}: {told(error)}")

@@ -2,17 +2,20 @@
 
 import json
 import os
+import re
 import resource
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 import annotate_study
 import prbench.models.personal.rater  # noqa: F401  (now: who may not read may not import either)
+from campaigns import times
 from prbench import evaluate
 from prbench.annotate.store import Store
 from prbench.calls import CallCache
@@ -34,6 +37,8 @@ from small_suite import Spy, mirrored
 
 PAIRS = mirrored(couples=4, questions=6)
 SMALL = mirrored(couples=1, questions=1)
+SIZES = (0, 300, 1000, 3000, 6000, 9000, 12_000, *range(100, 12_000, 400))
+"""How many bytes of a file the disk still takes."""
 
 
 @contextmanager
@@ -61,16 +66,21 @@ def result(out: Path) -> dict[str, object]:
     return found
 
 
-@pytest.mark.parametrize("size", [0, 300, 1000, 3000, 6000, 9000, 12_000])
-def test_a_run_on_a_disk_that_fills_up_says_so_and_is_continued(tmp_path: Path, size: int) -> None:
-    with full_after(size), pytest.raises(PrbenchError, match=r"cannot write '.*': the disk is full") as error:
-        run(tmp_path)
-    assert "free some space" in error.value.hint
-    kept = {call.key for record in read_models(tmp_path / "run" / "records.jsonl", Record) for call in record.calls}
-    assert run(tmp_path) == run(tmp_path / "whole") - len(kept)  # nothing that fitted on the disk is asked again
-    assert result(tmp_path) == result(tmp_path / "whole")
-    assert not verify(tmp_path / "run").mismatches
-    assert not list((tmp_path / "run").glob("*.part"))
+@pytest.mark.parametrize("size", SIZES[: times(len(SIZES), short=7)])
+def test_a_run_on_a_disk_that_fills_up_says_so_and_is_continued(tmp_path: Path, size: int, attack: Any) -> None:
+    with attack("a disk that fills up") as campaign:
+        campaign.tried += 1
+        with full_after(size):
+            error = campaign.refused(lambda: run(tmp_path))
+        assert error is not None
+        assert re.search(r"cannot write '.*': the disk is full", error.message)
+        assert "free some space" in error.hint
+        kept = {call.key for record in read_models(tmp_path / "run" / "records.jsonl", Record) for call in record.calls}
+        if run(tmp_path) != run(tmp_path / "whole") - len(kept):
+            campaign.lost.append(f"{size} bytes: what fitted on the disk was asked again")
+        if result(tmp_path) != result(tmp_path / "whole") or verify(tmp_path / "run").mismatches:
+            campaign.changed.append(f"{size} bytes: another result")
+        assert not list((tmp_path / "run").glob("*.part"))
 
 
 def test_a_finished_run_survives_a_command_that_finds_no_room(tmp_path: Path) -> None:
@@ -161,23 +171,33 @@ WRITERS: list[Callable[[Path], object]] = [
 
 
 @pytest.mark.parametrize("write", WRITERS, ids=lambda write: write.__name__.strip("_"))
-def test_a_full_disk_is_said_by_everything_that_writes(tmp_path: Path, write: Callable[[Path], object]) -> None:
-    with full_after(1500), pytest.raises(PrbenchError, match=r"full|disk I/O error") as error:
-        write(tmp_path)
-    assert str(tmp_path) in error.value.message
-    assert not list(tmp_path.rglob("*.part"))
-    write(tmp_path)  # there is room again
+def test_a_full_disk_is_said_by_everything_that_writes(
+    tmp_path: Path, write: Callable[[Path], object], attack: Any
+) -> None:
+    with attack("a disk that fills up") as campaign:
+        campaign.tried += 1
+        with full_after(1500):
+            error = campaign.refused(lambda: write(tmp_path))
+        assert error is not None
+        assert re.search(r"full|disk I/O error", error.message)
+        assert str(tmp_path) in error.message
+        assert not list(tmp_path.rglob("*.part"))
+        write(tmp_path)  # there is room again
 
 
 @pytest.mark.parametrize("write", WRITERS, ids=lambda write: write.__name__.strip("_"))
-def test_a_folder_that_may_not_be_written_is_named(write: Callable[[Path], object]) -> None:
-    with tempfile.TemporaryDirectory() as name:  # a place of its own: the user below may not enter pytest's
+def test_a_folder_that_may_not_be_written_is_named(write: Callable[[Path], object], attack: Any) -> None:
+    # A place of its own: the user below may not enter pytest's.
+    with attack("a read-only folder") as campaign, tempfile.TemporaryDirectory() as name:
+        campaign.tried += 1
         folder = Path(name)
         folder.chmod(0o555)
-        with _somebody(), pytest.raises(PrbenchError, match=r"permission denied|unable to open") as error:
-            write(folder)
-        assert name in error.value.message
-        assert error.value.hint
+        with _somebody():
+            error = campaign.refused(lambda: write(folder))
+        assert error is not None
+        assert re.search(r"permission denied|unable to open", error.message)
+        assert name in error.message
+        assert error.hint
         assert list(folder.iterdir()) == []
 
 
@@ -224,15 +244,17 @@ READERS: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_a_folder_that_may_not_be_read_is_named(name: str) -> None:
-    with tempfile.TemporaryDirectory() as place:
+def test_a_folder_that_may_not_be_read_is_named(name: str, attack: Any) -> None:
+    with attack("a folder that may not be read") as campaign, tempfile.TemporaryDirectory() as place:
+        campaign.tried += 1
         folder = Path(place, "secret")
         run(folder)
         folder.chmod(0o000)
-        with _somebody(), pytest.raises(PrbenchError) as error:
-            READERS[name](folder)
+        with _somebody():
+            error = campaign.refused(lambda: READERS[name](folder))
         folder.chmod(0o700)
-        assert str(folder) in error.value.message
+        assert error is not None
+        assert str(folder) in error.message
 
 
 def test_what_was_appended_before_the_disk_was_full_is_read(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prbench import evaluate
-from prbench.calls import Workers, cores
+from prbench.calls import Workers, cores, processes
 from prbench.calls.ask import InProcess
 from prbench.calls.processes import _GONE, _WorkerProcess
 from prbench.calls.shards import FEWEST_CALLS, Shard, cut
@@ -96,6 +97,7 @@ class Unlucky(Paid):
 
 class Wordy(Paid):
     def rate(self, views):
+        Path(f"pid-{os.getpid()}").touch()
         for index, outcome in super().rate(views):
             yield index, outcome.model_copy(update={"raw": "word " * 400_000})
 
@@ -220,6 +222,63 @@ def test_a_worker_killed_in_the_middle_costs_nothing(module):
     assert by_slot(found) == by_slot(whole)
     assert len(lines_of("killed")) == len(whole.records)
     assert found.timing.note == "1 worker process(es) died; their open calls were asked again"
+
+
+def listening_once(count, act):
+    """Do something to the process of a worker when so many records are there."""
+    lines = []
+
+    def listening(work, there):
+        def heard(record, spent_usd):
+            lines.append(record)
+            if len(lines) == count:
+                (place, *_) = [path for path in Path().glob("pid-*") if int(path.name[4:]) != os.getpid()]
+                act(int(place.name[4:]))
+
+        return heard
+
+    return listening
+
+
+def test_a_frozen_worker_is_noticed_replaced_and_counted(module, monkeypatch):
+    monkeypatch.setattr(processes, "FROZEN_SECONDS", 0.5)
+    whole = run(module + "slow", "whole", 1)
+    frozen = []
+
+    def freeze(pid):
+        frozen.append(pid)
+        os.kill(pid, signal.SIGSTOP)
+
+    found = run(module + "slow", "frozen", 2, listening_once(20, freeze))
+    assert by_slot(found) == by_slot(whole)
+    assert len(lines_of("frozen")) == len(whole.records)
+    said = "1 worker process(es) died (1 stood still and were ended); their open calls were asked again"
+    assert found.timing.note == said
+    assert wait_for_end(frozen)
+
+
+def test_a_worker_that_stands_still_for_a_moment_is_left_alone(module, monkeypatch):
+    monkeypatch.setattr(processes, "FROZEN_SECONDS", 5.0)
+
+    def pause(pid):
+        os.kill(pid, signal.SIGSTOP)
+        threading.Timer(1.5, os.kill, (pid, signal.SIGCONT)).start()
+
+    found = run(module + "slow", "paused", 2, listening_once(20, pause))
+    assert found.timing.note is None
+    assert len(lines_of("paused")) == len(found.records)
+
+
+def test_a_worker_frozen_in_the_middle_of_a_long_message_is_noticed(module, monkeypatch):
+    monkeypatch.setattr(processes, "FROZEN_SECONDS", 0.5)
+
+    def freeze(pid):
+        time.sleep(1.0)  # nobody listens: by now it waits in the middle of an answer that no pipe can hold
+        os.kill(pid, signal.SIGSTOP)
+
+    found = run(module + "Wordy", "run", 2, listening_once(1, freeze), contexts="none")
+    assert "1 stood still" in found.timing.note
+    assert {record.status for record in found.records} == {"ok"}
 
 
 def test_a_call_that_kills_its_worker_fails_alone_and_is_asked_again_later(module):

@@ -29,14 +29,13 @@ def posts(builder, pair, context):
 
 def test_the_same_posts_are_added_for_both_halves_and_all_their_pairs(pairs, builder):
     added, places = defaultdict(set), defaultdict(set)
-    for pair in pairs:
+    for pair in pairs[::3]:  # both halves of every couple, and many of their questions
         shown = posts(builder, pair, "diluted@8")
         own = {post.id for post in pair.profile}
         assert [post for post in shown if post.id in own] == list(pair.profile)
         couple = pair.tags["couple"]
         added[couple].add(tuple(post.id for post in shown if post.id not in own))
-        if len(pair.profile) == len(next(p for p in pairs if p.tags["couple"] == couple).profile):
-            places[couple, len(shown)].add(tuple(post.id in own for post in shown))
+        places[couple, len(shown)].add(tuple(post.id in own for post in shown))
     assert {len(found) for found in added.values()} == {1}
     assert {len(ids) for found in added.values() for ids in found} == {8}
     assert {len(found) for found in places.values()} == {1}

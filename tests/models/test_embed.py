@@ -55,6 +55,16 @@ def by_hand(folder: Path, text: str) -> np.ndarray:
     return mean / np.linalg.norm(mean)
 
 
+def test_a_bert_that_was_saved_without_pooler_weights_is_read(folder, tmp_path):
+    whole = BertModel.from_pretrained(folder)
+    bare = BertModel(whole.config, add_pooling_layer=False)
+    bare.load_state_dict({name: value for name, value in whole.state_dict().items() if "pooler" not in name})
+    bare.save_pretrained(tmp_path)
+    AutoTokenizer.from_pretrained(folder).save_pretrained(tmp_path)
+    vectors = (embed.load_encoder(str(name)).encode(TEXTS) for name in (folder, tmp_path))
+    assert np.allclose(*vectors, atol=1e-6)
+
+
 def test_vectors_equal_a_hand_computation_in_any_batch(encoder, folder):
     vectors = encoder.encode(TEXTS)
     assert vectors.shape == (5, 32)

@@ -271,7 +271,7 @@ def test_rendering_and_counting_need_no_weights(tmp_path, tiny_reward_model):
         (lambda folder: (folder / "config.json").rename(folder / "adapter_config.json"), r"holds an adapter"),
         (lambda folder: (folder / "model.safetensors").write_bytes(b"no"), r"header"),
         (lambda folder: edit_config(folder, hidden_size=64), r"saved as \(\d.*config.json asks for"),
-        (lambda folder: edit_config(folder, model_type="mine", auto_map={"AutoConfig": "m.C"}), r"py:MODULE:ATTR"),
+        (lambda folder: edit_config(folder, model_type="mine", auto_map={"AutoConfig": "m.C"}), r"--trust-remote-code"),
         (lambda folder: [(folder / name).unlink() for name in TOKENIZER_FILES], r"tokenizer.save_pretrained"),
     ],
 )

@@ -5,12 +5,11 @@ import shutil
 from pathlib import Path
 
 import pytest
-import torch
 
 import tiny_models
 from prbench.config import ModelOptions
 from prbench.errors import ModelError
-from prbench.models.personal import rater, shipped
+from prbench.models.personal import rater, shipped, shipped_folder
 from prbench.models.registry import load_encoder
 from prbench.train import TrainOptions, train
 from prbench.train.encoder import TuneOptions
@@ -78,26 +77,23 @@ def test_another_base_is_refused_and_leaves_nothing(trained: Path, tmp_path: Pat
     assert not list(tmp_path.glob(".unpacked*.part"))
 
 
-def test_a_model_over_a_plain_encoder_cannot_be_packed(trained: Path, tmp_path: Path) -> None:
+def test_a_model_over_a_plain_encoder_is_packed_without_one(trained: Path, tmp_path: Path) -> None:
     options = TrainOptions(method="user-bt", encoder=f"embed:{trained / 'base'}", epochs=1)
     train(options, tmp_path / "plain", suite=str(trained / "suite.jsonl"))
-    with pytest.raises(ModelError, match="cannot be packed"):
-        shipped.pack(tmp_path / "plain", tmp_path / "packed")
-    assert not (tmp_path / "packed").exists()
+    shipped.pack(tmp_path / "plain", tmp_path / "packed")
+    assert sorted(path.name for path in (tmp_path / "packed").iterdir()) == ["personal.json", "weights.safetensors"]
+    assert shipped.unpack("mine", source=tmp_path / "packed") == tmp_path / "packed", "read where it lies"
+    assert scores(tmp_path / "packed") == scores(tmp_path / "plain")
 
 
-def test_the_encoder_of_the_package_is_what_its_change_was_learned_for() -> None:
-    tuned = shipped._SHIPPED / "reference" / "encoder" / "delta.safetensors"
-    if not tuned.is_file():
-        pytest.skip("no reference ships with this tree")
-    from safetensors.torch import load_file
-
+def test_the_model_of_the_package_is_over_the_encoder_that_is_pulled() -> None:
+    folder = shipped_folder("personal:reference")
+    assert folder is not None
     encoder = load_encoder("embed:minilm", ModelOptions())
-    model = encoder._model
-    layers = {path for path, module in model.named_modules() if isinstance(module, torch.nn.Linear)}
-    changed = {key.rpartition(".")[0] for key in load_file(tuned)}
-    assert changed == {path for path in layers if "pooler" not in path}
-    assert json.loads((tuned.parent / shipped.TUNING).read_text())["base_revision"] == encoder.checkpoint.revision
+    record = json.loads((folder / "personal.json").read_text())
+    assert record["encoder"] == "embed:minilm"
+    assert encoder.checkpoint.revision in record["encoder_revision"]
+    assert sum(path.stat().st_size for path in folder.rglob("*")) < 15e6
 
 
 def test_what_is_no_judgment_is_refused(trained: Path) -> None:

@@ -81,6 +81,17 @@ def test_a_user_blind_model_reads_no_context_but_none(encoder: str, tmp_path: Pa
     assert "unsupported" in said or "does not read" in said
 
 
+def test_fewer_people(encoder: str, tmp_path: Path, call: Call) -> None:
+    suite = write_suite(tmp_path / "suite.jsonl")
+    words = ("train", "bt", "--suite", suite, "--encoder", encoder, "--epochs", 1, "--people")
+    code, said = call(*words, 1, "-o", tmp_path / "model")
+    assert code == 0, said
+    assert "pairs of 2 users" in said
+    code, said = call(*words, 5000, "-o", tmp_path / "none")
+    assert code == 2, said
+    assert "couples or users" in said
+
+
 def _options(encoder: str = "embed:never-opened/x", **changes: object) -> TrainOptions:
     return TrainOptions.model_validate({"method": "user-bt", "encoder": encoder, **changes})
 

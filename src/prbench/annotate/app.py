@@ -10,7 +10,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -57,6 +57,7 @@ def make_app(store: Store, hosts: Collection[str], *, secure: bool = False) -> S
     handlers = {
         Refused: _refused,
         Unreadable: _unreadable,
+        ClientDisconnect: _unreadable,
         HTTPException: _no_page,
         FileError: _not_now,
     }

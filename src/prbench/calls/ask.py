@@ -118,6 +118,8 @@ class WorkerEfforts:
         self.peak_flops: float | None = None
         self.replaced = 0
         """Workers that died and were replaced."""
+        self.frozen = 0
+        """Those of them that stood still and were ended for it."""
         self._notes: dict[str, None] = {}
 
     def add(self, tally: WorkerEffort) -> None:
@@ -132,5 +134,7 @@ class WorkerEfforts:
     @property
     def note(self) -> str | None:
         """What the workers had to say, each thing once."""
-        died = [f"{self.replaced} worker process(es) died; their open calls were asked again"] if self.replaced else []
+        frozen = f" ({self.frozen} stood still and were ended)" if self.frozen else ""
+        again = "their open calls were asked again"
+        died = [f"{self.replaced} worker process(es) died{frozen}; {again}"] if self.replaced else []
         return "; ".join([*self._notes, *died]) or None

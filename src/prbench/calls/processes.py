@@ -1,13 +1,16 @@
 """Several worker processes on this machine: each holds the model, none takes another's cores.
 
 The parent hands out shards and alone writes. A worker that dies is replaced, and what it had not answered is asked
-again; `attempts` says how often. What was answered is not asked again.
+again; `attempts` says how often. What was answered is not asked again. A worker that was stopped (SIGSTOP) and not
+continued for a while is ended, and then is a worker that died.
 """
 
 import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import suppress
@@ -24,6 +27,8 @@ from prbench.types import Outcome
 _GONE = (EOFError, OSError)
 """Of a connection whose other end has died, perhaps in the middle of a message."""
 _END_SECONDS = 5.0
+FROZEN_SECONDS = 10.0
+"""How long a worker may stand still before it is ended: somebody may have stopped it for a moment."""
 
 
 class WorkerProcesses(WorkerEfforts):
@@ -64,6 +69,9 @@ class _WorkerPool:
         self._reasons: dict[int, str] = {}
         """Why a shard came back."""
         self._workers: list[_WorkerProcess] = []
+        self._cleared = threading.Event()
+        # In a thread, because a worker that stops in the middle of a message keeps `recv` waiting.
+        threading.Thread(target=self._watch, daemon=True).start()
 
     def run(self) -> Iterator[tuple[str, Outcome]]:
         """Until every shard is answered or given up."""
@@ -78,10 +86,16 @@ class _WorkerPool:
 
     def clear(self) -> None:
         """End all workers: those that are in the middle of something at once."""
+        self._cleared.set()
         for worker in self._workers:
             worker.dismiss()
         for worker in self._workers:
             worker.wait()
+
+    def _watch(self) -> None:
+        while not self._cleared.wait(FROZEN_SECONDS / 5):
+            for worker in tuple(self._workers):
+                worker.end_if_frozen()
 
     @property
     def _busy(self) -> int:
@@ -136,6 +150,7 @@ class _WorkerPool:
         self._workers.remove(worker)
         last_words = worker.wait()
         self._tallies.replaced += 1
+        self._tallies.frozen += worker.frozen
         self._attempts.died()
         self._take_back(worker, f"the worker process that was asked {last_words}")
         if self._attempts.hopeless:
@@ -166,6 +181,9 @@ class _WorkerProcess:
         self.shard: Shard | None = None
         self.ready = False
         """Whether it waits for a shard, so that sending one does not block."""
+        self.frozen = False
+        """Whether it was ended because it stood still."""
+        self._stopped_at: float | None = None
         with suppress(*_GONE):  # a worker that is gone already is heard of in `recv`
             self.connection.send(origin)
 
@@ -181,6 +199,24 @@ class _WorkerProcess:
         if self.shard is not None:
             self.shard = self.shard.without({key for key, _ in answers})
 
+    def end_if_frozen(self) -> None:
+        """End it where it has been stopped for too long; its connection then breaks, as of any worker that dies."""
+        if not self._is_stopped():
+            self._stopped_at = None
+        elif self._stopped_at is None:
+            self._stopped_at = time.monotonic()
+        elif time.monotonic() - self._stopped_at >= FROZEN_SECONDS:
+            self.frozen = True
+            self._process.kill()
+
+    def _is_stopped(self) -> bool:
+        if not hasattr(os, "waitid"):  # macOS before Python 3.13
+            return False
+        try:
+            return os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:  # it has ended and was waited for
+            return False
+
     def dismiss(self) -> None:
         """Tell it to end: at once where it is in the middle of something."""
         if self.shard is not None or not self.ready:
@@ -195,4 +231,6 @@ class _WorkerProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             code = self._process.wait()
+        if self.frozen:
+            return f"stood still (SIGSTOP) for {FROZEN_SECONDS:.0f} s and was ended"
         return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"

@@ -52,6 +52,12 @@ class Structured(StrEnum):
     json_schema = "json-schema"
 
 
+class Quantize(StrEnum):
+    """Bits of rounded weights."""
+
+    int8 = "int8"
+
+
 FormatOption = Annotated[Format, typer.Option("--format", help="How the tables look.")]
 ContextOption = Annotated[str | None, typer.Option("--context", help="Default: profile, else the first in common.")]
 
@@ -102,6 +108,22 @@ def run(
     window: Annotated[int | None, typer.Option(min=1, help="Most tokens of a prompt.")] = None,
     dtype: Annotated[Dtype, typer.Option(help="Precision of local weights.")] = Dtype.float32,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    device_map: Annotated[
+        str | None, typer.Option(help="Spread weights over devices: auto, balanced, sequential or a JSON file.")
+    ] = None,
+    max_memory: Annotated[
+        list[str] | None, typer.Option(help="DEVICE=SIZE that may be filled, e.g. 0=20GiB, cpu=30GiB; repeatable.")
+    ] = None,
+    quantize: Annotated[
+        Quantize | None, typer.Option(help="Round a reward model's weights; what that changes is measured.")
+    ] = None,
+    quantize_sample: Annotated[
+        int, typer.Option(min=0, help="Prompts scored before and after rounding; 0 measures nothing.")
+    ] = 16,
+    trust_remote_code: Annotated[
+        bool,
+        typer.Option("--trust-remote-code", help="Run code that the checkpoint brings along, named and pinned."),
+    ] = False,
     batch_tokens: Annotated[int, typer.Option(min=1, help="Most tokens in one forward pass.")] = 8192,
     concurrency: Annotated[int, typer.Option(min=1, help="Requests under way at once.")] = 8,
     workers: Annotated[
@@ -154,6 +176,11 @@ def run(
         "window": window,
         "device": device,
         "dtype": dtype.value,
+        "device_map": device_map,
+        "max_memory": commands.read_sizes(max_memory or []),
+        "quantize": None if quantize is None else quantize.value,
+        "quantize_sample": quantize_sample,
+        "trust_remote_code": trust_remote_code,
         "batch_tokens": batch_tokens,
         "concurrency": concurrency,
         "timeout_s": timeout,

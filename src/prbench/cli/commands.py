@@ -1,6 +1,7 @@
 """What the commands do: read options, call the rooms below, print."""
 
 import json
+import re
 import shutil
 import sys
 import textwrap
@@ -212,7 +213,14 @@ def read_price(text: str | None) -> Price | None:
 def _folded(text: str) -> str:
     """A sentence in lines that fit the terminal."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 120
-    return "\n".join(textwrap.wrap(text, max(40, min(width, 120)), break_long_words=False, break_on_hyphens=False))
+    indent = text[: len(text) - len(text.lstrip())] + ("  " if text.lstrip().startswith("- ") else "")
+    return textwrap.fill(
+        text,
+        max(40, min(width, 120)),
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def explain(name: str | None) -> None:
@@ -227,7 +235,7 @@ def explain(name: str | None) -> None:
         names = [part.strip() for title in found for part in title.split(",")]
         raise ConfigError(f"there is no {name!r} to explain", hint=did_you_mean(key, names))
     for title, text in matches.items():
-        typer.echo(f"{title}: {text}" if "\n" in text else _folded(f"{title}: {text}"))
+        typer.echo("\n".join(_folded(line) for line in f"{title}: {text}".splitlines()))
 
 
 def read_body(texts: Sequence[str]) -> dict[str, Any]:
@@ -242,6 +250,22 @@ def read_body(texts: Sequence[str]) -> dict[str, Any]:
         except ValueError:
             body[name] = value
     return body
+
+
+def read_sizes(texts: Sequence[str]) -> dict[str, str]:
+    """Read `DEVICE=SIZE` options.
+
+    Example:
+        >>> read_sizes(["0=20GiB", "cpu=30GiB"])
+        {'0': '20GiB', 'cpu': '30GiB'}
+    """
+    sizes = {}
+    for text in texts:
+        device, _, size = text.partition("=")
+        if not device or not re.fullmatch(r"[0-9]+(\.[0-9]+)?[KMGT]i?B", size):
+            raise ConfigError(f"--max-memory {text!r} should be DEVICE=SIZE", hint="for example --max-memory cpu=30GiB")
+        sizes[device] = size
+    return sizes
 
 
 def read_columns(texts: Sequence[str]) -> dict[str, str]:
@@ -300,4 +324,5 @@ def _print(tables: Sequence[Table], format: str, data: Any) -> None:
 
 
 def _say(line: str) -> None:
-    print(line, file=sys.stderr)
+    folds = sys.stderr.isatty()
+    print("\n".join(_folded(part) for part in line.split("\n")) if folds else line, file=sys.stderr)

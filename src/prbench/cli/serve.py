@@ -43,6 +43,16 @@ def serve(
     window: Annotated[int | None, typer.Option(min=1, help="Most tokens of a prompt.")] = None,
     dtype: Annotated[Dtype, typer.Option(help="Precision of local weights.")] = Dtype.float32,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    device_map: Annotated[
+        str | None, typer.Option(help="Spread weights over devices: auto, balanced, sequential or a JSON file.")
+    ] = None,
+    max_memory: Annotated[
+        list[str] | None, typer.Option(help="DEVICE=SIZE that may be filled, e.g. 0=20GiB, cpu=30GiB; repeatable.")
+    ] = None,
+    trust_remote_code: Annotated[
+        bool,
+        typer.Option("--trust-remote-code", help="Run code that the checkpoint brings along, named and pinned."),
+    ] = False,
     batch_tokens: Annotated[int, typer.Option(min=1, help="Most tokens in one forward pass.")] = 8192,
 ) -> None:
     """Serve a reward model: batched, shown what the benchmark shows it, adapting to feedback."""
@@ -52,6 +62,7 @@ def serve(
         from prbench.errors import MissingExtraError
 
         raise MissingExtraError("prbench serve", "serve") from error
+    from prbench.cli.commands import read_sizes
     from prbench.serve.settings import DEFAULT_STATE, ServeConfig
 
     options = {
@@ -60,6 +71,9 @@ def serve(
         "window": window,
         "dtype": dtype.value,
         "device": device,
+        "device_map": device_map,
+        "max_memory": read_sizes(max_memory or []),
+        "trust_remote_code": trust_remote_code,
         "batch_tokens": batch_tokens,
     }
     config = ServeConfig.of(

@@ -32,6 +32,9 @@ def train(
     suite: Annotated[str, typer.Option(help="Name or path.")] = "mirror",
     split: Annotated[str, typer.Option(help="What is learned from.")] = "train",
     validation: Annotated[str, typer.Option(help="What early stopping looks at.")] = "validation",
+    people: Annotated[
+        int | None, typer.Option(min=1, help="Learn from so many couples of the split by seed; fewer are among more.")
+    ] = None,
     encoder: Annotated[str, typer.Option(help="Frozen encoder: embed:, lm: or hf:NAME.")] = "embed:minilm",
     policy: Annotated[str, typer.Option(help="planner: the language model to start from.")] = "lm:smollm2",
     steps: Annotated[int | None, typer.Option(min=1, help="planner: how many.")] = None,
@@ -68,13 +71,13 @@ def train(
     given |= {"settings": dict(map(_setting, setting or [])), "encoder": encoder, "policy": policy, "seed": seed}
     given |= {"aspects": aspects, "also": also, "steps": steps, "pairs_per_epoch": pairs_per_epoch}
     try:
-        _train(method, given, out, suite=suite, split=split, validation=validation)
+        _train(method, given, out, suite=suite, split=split, validation=validation, people=people)
     except KeyboardInterrupt:
         typer.echo(f"\nstopped; the same command continues {out} after its last whole epoch", err=True)
         raise typer.Exit(EXIT_INTERRUPTED) from None
 
 
-def _train(method: str, given: dict[str, Any], out: Path, **place: str) -> None:
+def _train(method: str, given: dict[str, Any], out: Path, **place: Any) -> None:
     if method == "encoder":
         own = _own(given, "epochs", "batch", "learning_rate", "seed") | {"base": given["encoder"]}
         _tune(own, out, **place)

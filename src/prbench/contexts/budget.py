@@ -177,7 +177,7 @@ class Lengths:
     def _question(self, view: PairView) -> int:
         key = (bool(view.posts), view.plan, view.question)
         if key not in self._questions:
-            around = PairView(view.question, "", "", (_DOT,) if view.posts else (), view.plan)
+            around = PairView(view.question, "", "", (_DOT,) if view.posts else (), view.plan, None, view.turns)
             self._questions[key] = self._first(around) - self._frame(len(around.posts))
         return self._questions[key]
 

@@ -78,8 +78,8 @@ class ContextBuilder:
         if isinstance(fitted, Unfit):
             return fitted
         shown = fitted.view
-        views = (AnswerView(shown.question, answer, shown.posts, shown.plan, shown.user) for answer in answers)
-        return ShownAnswers(tuple(views), fitted.dropped)
+        known = (shown.posts, shown.plan, shown.user, shown.turns)
+        return ShownAnswers(tuple(AnswerView(shown.question, answer, *known) for answer in answers), fitted.dropped)
 
     def _view(self, pair: Pair, context: Context) -> PairView | Unfit:
         user, posts = self._posts(pair, context)
@@ -88,7 +88,7 @@ class ContextBuilder:
             return plan
         if "posts" in context.needs and not posts:
             return Unfit(f"user {user!r} has no posts to show")
-        return PairView(pair.question, pair.chosen, pair.rejected, posts, plan, user)
+        return PairView(pair.question, pair.chosen, pair.rejected, posts, plan, user, pair.turns)
 
     def _posts(self, pair: Pair, context: Context) -> tuple[str | None, tuple[Post, ...]]:
         match context.name:

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from prbench.data.rows import Place, wrong_type
 from prbench.errors import DataError
-from prbench.types import Message
+from prbench.files import parse_json
+from prbench.types import Message, written_out
 
 
 class Exchange(NamedTuple):
@@ -19,6 +20,8 @@ class Exchange(NamedTuple):
     question: str
     chosen: str
     rejected: str
+    turns: tuple[Message, ...] = ()
+    """The question turn by turn, where it is a conversation."""
 
 
 def read_exchange(prompt: Any, chosen: Any, rejected: Any, place: Place) -> Exchange:
@@ -28,7 +31,7 @@ def read_exchange(prompt: Any, chosen: Any, rejected: Any, place: Place) -> Exch
         >>> turns = [{"role": "user", "content": "Tea?"}]
         >>> good, bad = ({"role": "assistant", "content": text} for text in ("Green.", "Black."))
         >>> read_exchange(None, [*turns, good], [*turns, bad], Place("x.jsonl", "line", 1))
-        Exchange(question='Tea?', chosen='Green.', rejected='Black.')
+        Exchange(question='Tea?', chosen='Green.', rejected='Black.', turns=())
     """
     chosen_lead, chosen_text = _split_answer(chosen, "chosen", place)
     rejected_lead, rejected_text = _split_answer(rejected, "rejected", place)
@@ -38,11 +41,13 @@ def read_exchange(prompt: Any, chosen: Any, rejected: Any, place: Place) -> Exch
             hint="both conversations must share every turn but the last",
         )
     if isinstance(prompt, str):
-        return Exchange(_join_prompt(prompt, chosen_lead), chosen_text, rejected_text)
+        lead = _join_prompt(prompt, chosen_lead)
+        return Exchange(written_out(lead), chosen_text, rejected_text, conversation(lead))
     messages = read_messages(prompt, "question", place) if prompt is not None else ()
     if chosen_lead[: len(messages)] != messages:
         chosen_lead = messages + chosen_lead
-    return Exchange(render(chosen_lead or messages), chosen_text, rejected_text)
+    lead = chosen_lead or messages
+    return Exchange(written_out(lead), chosen_text, rejected_text, conversation(lead))
 
 
 def read_messages(value: Any, field: str, place: Place) -> tuple[Message, ...]:
@@ -52,29 +57,35 @@ def read_messages(value: Any, field: str, place: Place) -> tuple[Message, ...]:
     return tuple(_read_message(item, field, place) for item in value)
 
 
-def render(messages: tuple[Message, ...]) -> str:
-    """A single user turn is its own text; several turns are shown with their roles.
+def conversation(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The turns of a conversation that a chat template can write; none where there is only one, or they are of no use.
 
     Example:
-        >>> print(render((Message("user", "Tea?"), Message("assistant", "Yes."), Message("user", "Which?"))))
-        User: Tea?
-        <BLANKLINE>
-        Assistant: Yes.
-        <BLANKLINE>
-        User: Which?
+        >>> conversation((Message("user", "Tea?"),))
+        ()
+        >>> len(conversation((Message("system", "Be brief."), Message("user", "Tea?"))))
+        2
     """
-    if len(messages) == 1 and messages[0].role == "user":
-        return messages[0].content
-    return "\n\n".join(f"{message.role.capitalize()}: {message.content}" for message in messages)
+    known = all(message.role in ("system", "user", "assistant") for message in messages)
+    return messages if len(messages) > 1 and known and messages[-1].role == "user" else ()
 
 
-def _join_prompt(prompt: str, lead: tuple[Message, ...]) -> str:
+def read_turns(value: Any, question: str, place: Place) -> tuple[Message, ...]:
+    """The field `turns` of a file that was written here; it must say the same as the question."""
+    listed = parse_json(value, str(place), raises=DataError) if isinstance(value, str) and value else value
+    turns = read_messages(listed, "turns", place) if listed else ()
+    if turns and written_out(turns) != question:
+        raise DataError(
+            f"{place}: field 'turns' is another conversation than field 'question'", hint="remove one of the two"
+        )
+    return conversation(turns)
+
+
+def _join_prompt(prompt: str, lead: tuple[Message, ...]) -> tuple[Message, ...]:
     """Some sets repeat a text prompt as the first turns of both answers."""
-    if not lead:
-        return prompt
     if any(message.role == "user" and message.content == prompt for message in lead):
-        return render(lead)
-    return render((Message("user", prompt), *lead))
+        return lead
+    return (Message("user", prompt), *lead)
 
 
 def _split_answer(value: Any, field: str, place: Place) -> tuple[tuple[Message, ...], str]:

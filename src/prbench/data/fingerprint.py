@@ -32,7 +32,8 @@ def _hash_pair(pair: Pair, profiles: dict[int, str]) -> str:
         profiles[key] = _hash_profile(pair.profile)
     aspects = [[aspect.aspect, aspect.evidence, aspect.reason] for aspect in pair.rubric_aspects]
     texts = [pair.id, pair.user, pair.question, pair.narrative, pair.category, pair.chosen, pair.rejected]
-    return hash_text(json.dumps([texts, profiles[key], aspects, sorted(pair.tags.items())]))
+    turns = [[list(turn) for turn in pair.turns]] if pair.turns else []
+    return hash_text(json.dumps([texts, profiles[key], aspects, sorted(pair.tags.items()), *turns]))
 
 
 def _hash_profile(profile: tuple[Post, ...]) -> str:

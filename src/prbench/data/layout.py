@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from prbench.data.conversation import read_exchange, read_messages, render
+from prbench.data.conversation import conversation, read_exchange, read_messages, read_turns
 from prbench.data.fields import (
     Profiles,
     content_id,
@@ -23,7 +23,7 @@ from prbench.data.fields import (
 )
 from prbench.data.rows import Place, Row, missing_field
 from prbench.errors import DataError, did_you_mean
-from prbench.types import CHOSEN_ANSWER, ITEM, REJECTED_ANSWER, Pair, Question
+from prbench.types import CHOSEN_ANSWER, ITEM, REJECTED_ANSWER, Pair, Question, written_out
 
 FIELDS = (*Pair.model_fields, "split")
 """Every field that a column can be mapped to; `split` becomes a tag."""
@@ -97,34 +97,40 @@ class RowReader:
     def _read_pair(self, cells: Mapping[str, Any], row: Row) -> Pair:
         place = row.place
         exchange = read_exchange(cells.get("question"), cells["chosen"], cells["rejected"], place)
+        if cells.get("turns"):
+            exchange = exchange._replace(turns=read_turns(cells["turns"], exchange.question, place))
         if not exchange.question and cells.get("question") is None:
             raise missing_field("question", row.values, place)
-        for field, text in exchange._asdict().items():
+        texts = {field: getattr(exchange, field) for field in ("question", "chosen", "rejected")}
+        for field, text in texts.items():
             if not text.strip():
                 raise DataError(f"{place}: field {field!r} is empty", hint="complete the row or remove it")
         if exchange.chosen == exchange.rejected:
             raise DataError(f"{place}: fields 'chosen' and 'rejected' are the same text", hint="remove the row")
         common = self._read_common(cells, row)
         user = self._read_user(cells, common, exchange.question, place)
-        name = read_identifier(cells.get("id"), "id", place) or content_id("pair", user, *exchange)
+        name = read_identifier(cells.get("id"), "id", place) or content_id("pair", user, *texts.values())
         self._claim(name, place)
         # Validation would rebuild the tuples of posts; copying them in afterwards keeps one profile for all pairs.
-        pair = Pair(id=name, user=user, **exchange._asdict(), **common.plain)
-        return pair.model_copy(update=common.shared)
+        pair = Pair(id=name, user=user, **texts, **common.plain)
+        return pair.model_copy(update={**common.shared, "turns": exchange.turns})
 
     def _read_question(self, row: Row) -> Question:
         cells, place = self._cells(row), row.place
         asked = cells.get("question")
         if asked is None:
             raise missing_field("question", row.values, place)
-        question = asked if isinstance(asked, str) else render(read_messages(asked, "question", place))
+        messages = () if isinstance(asked, str) else read_messages(asked, "question", place)
+        question = asked if isinstance(asked, str) else written_out(messages)
+        turns = read_turns(cells["turns"], question, place) if cells.get("turns") else conversation(messages)
         if not question.strip():
             raise DataError(f"{place}: field 'question' is empty", hint="complete the row or remove it")
         common = self._read_common(cells, row)
         user = self._read_user(cells, common, question, place)
         name = read_identifier(cells.get("id"), "id", place) or content_id("question", user, question)
         self._claim(name, place)
-        return Question(id=name, user=user, question=question, **common.plain).model_copy(update=common.shared)
+        shared = {**common.shared, "turns": turns}
+        return Question(id=name, user=user, question=question, **common.plain).model_copy(update=shared)
 
     def _read_common(self, cells: Mapping[str, Any], row: Row) -> _Common:
         place = row.place

@@ -69,29 +69,32 @@ def _write_text(
 
 def _write_jsonl(pairs: Sequence[Pair], file: IO[str]) -> None:
     for pair in pairs:
-        file.write(json.dumps(_to_row(pair), ensure_ascii=False) + "\n")
+        file.write(json.dumps(_to_row(pair, turns=bool(pair.turns)), ensure_ascii=False) + "\n")
 
 
 def _write_csv(pairs: Sequence[Pair], file: IO[str]) -> None:
     writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")  # a bare CR in an unquoted field ends the row
-    writer.writerow(_to_row(pairs[0]))
+    turns = any(pair.turns for pair in pairs)
+    writer.writerow(_to_row(pairs[0], turns=turns))
     for pair in pairs:
-        writer.writerow(value if isinstance(value, str) else _to_json(value) for value in _to_row(pair).values())
+        row = _to_row(pair, turns=turns)
+        writer.writerow(value if isinstance(value, str) else _to_json(value) for value in row.values())
 
 
 def _write_parquet(pairs: Sequence[Pair], file: IO[bytes]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    schema = _arrow_schema()
+    turns = any(pair.turns for pair in pairs)
+    schema = _arrow_schema(turns=turns)
     with pq.ParquetWriter(file, schema, compression="zstd") as writer:
         for start in range(0, len(pairs), _BATCH_ROWS):
-            rows = [_to_row(pair) for pair in pairs[start : start + _BATCH_ROWS]]
+            rows = [_to_row(pair, turns=turns) for pair in pairs[start : start + _BATCH_ROWS]]
             table = pa.Table.from_pylist([{**row, "tags": _to_json(row["tags"])} for row in rows], schema=schema)
             writer.write_table(table)
 
 
-def _arrow_schema() -> Any:
+def _arrow_schema(*, turns: bool) -> Any:
     import pyarrow as pa
 
     def records(*names: str) -> Any:
@@ -104,17 +107,20 @@ def _arrow_schema() -> Any:
             ("rubric_aspects", records("aspect", "evidence", "reason")),
             *((name, pa.string()) for name in _TEXTS_AFTER),
             ("tags", pa.string()),
+            *([("turns", records("role", "content"))] if turns else []),
         ]
     )
 
 
-def _to_row(pair: Pair) -> dict[str, Any]:
+def _to_row(pair: Pair, *, turns: bool) -> dict[str, Any]:
+    """A pair as columns; `turns` is one of them only where a conversation is to be written."""
     return {
         **{name: getattr(pair, name) for name in _TEXTS_BEFORE},
         "profile": [{"id": post.id, "category": post.category, "text": post.text} for post in pair.profile],
         "rubric_aspects": [aspect.model_dump() for aspect in pair.rubric_aspects],
         **{name: getattr(pair, name) for name in _TEXTS_AFTER},
         "tags": dict(sorted(pair.tags.items())),
+        **({"turns": [turn._asdict() for turn in pair.turns]} if turns else {}),
     }
 
 

@@ -5,6 +5,7 @@ about one alone.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import permutations
 from typing import cast
 
 from prbench.errors import ModelError
@@ -88,3 +89,35 @@ def compare_by_rank(ranker: Ranker, views: Sequence[PairView]) -> Iterator[tuple
             margin = first.score - second.score
             verdict: Choice = "first" if margin > 0 else "second" if margin < 0 else "tie"
             yield place, Outcome.judged(verdict, margin, **took)
+
+
+def rank_by_comparisons(comparer: Comparer, views: Sequence[ListView]) -> Iterator[tuple[int, tuple[Outcome, ...]]]:
+    """A Comparer with margins as a Ranker: every two answers of a list in both orders, each answer by its mean margin.
+
+    A list of N answers takes N × (N - 1) calls.
+    """
+    for place, view in enumerate(views):
+        couples = list(permutations(range(len(view.answers)), 2))
+        pairs = [
+            PairView(
+                view.question, view.answers[one], view.answers[other], view.posts, view.plan, view.user, view.turns
+            )
+            for one, other in couples
+        ]
+        found = dict(comparer.compare(pairs))
+        judged = {couple: found[index] for index, couple in enumerate(couples)}
+        yield place, tuple(_mean_margin(judged, answer) for answer in range(len(view.answers)))
+
+
+def _mean_margin(judged: dict[tuple[int, int], Outcome], answer: int) -> Outcome:
+    own = {couple: outcome for couple, outcome in judged.items() if answer in couple}
+    took = {"latency_ms": sum(outcome.latency_ms for outcome in own.values()) / 2}
+    for outcome in own.values():
+        if outcome.margin is None:
+            return outcome.model_copy(update={"verdict": None, "score": None, **took})
+    margins = [
+        outcome.margin if couple[0] == answer else -outcome.margin
+        for couple, outcome in own.items()
+        if outcome.margin is not None
+    ]
+    return Outcome.scored(sum(margins) / len(margins), **took) if margins else Outcome.scored(0.0)

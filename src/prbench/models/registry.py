@@ -48,10 +48,12 @@ BUILTIN: dict[str, Scheme] = {
     "shorter": Scheme("shorter", "prefers the shorter answer", "prbench.models.baselines:shorter"),
     "overlap": Scheme("overlap", "prefers the answer with the question's words", "prbench.models.baselines:overlap"),
     "hf": Scheme(
-        "hf:ORG/NAME[@REV] or hf:DIR [#label=L]", "sequence-classifier reward model", "prbench.models.local.hf:load"
+        "hf:ORG/NAME[@REV], hf:DIR or hf:BASE+ADAPTER [#label=L or #read=WAY]",
+        "reward model",
+        "prbench.models.local.hf:load",
     ),
     "lm": Scheme(
-        "lm:smollm2, lm:DIR, lm:FILE.gguf, lm:ORG/NAME [#compare|rate|loglik|pmi]",
+        "lm:smollm2, lm:DIR, lm:FILE.gguf, lm:ORG/NAME [#compare|rate|loglik|pmi|yes-no]",
         "local language model as judge or rater, read from its logits",
         "prbench.models.local.lm:load",
     ),

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
-from prbench.config import RunConfig, digest
+from prbench.config import ModelOptions, RunConfig, digest
 from prbench.contexts import ContextBuilder, user_stances
 from prbench.data import Suite, load_pairs
 from prbench.errors import ConfigError, did_you_mean
@@ -84,7 +84,12 @@ class Session:
         """Who chooses posts."""
         if self.config.ranker == "bm25":
             return BM25()
-        return Dense(load_encoder(self.config.ranker, self.config.options))
+        return Dense(load_encoder(self.config.ranker, self._helping))
+
+    @property
+    def _helping(self) -> ModelOptions:
+        """Options for models beside the evaluated one: nobody else's code is trusted, nobody else's weights rounded."""
+        return self.config.options.model_copy(update={"trust_remote_code": False, "quantize": None})
 
     @cached_property
     def planner(self) -> Planner | StoredPlans | None:
@@ -96,7 +101,9 @@ class Session:
             stored.check(self.suite)
             self.plans.update(stored.plans)
             return stored
-        return Planner(load_generator(self.config.planner or self.config.model, self.config.options), self.ranker)
+        own = self.config.planner is None
+        options = self.config.options if own else self._helping
+        return Planner(load_generator(self.config.planner or self.config.model, options), self.ranker)
 
     def work(self, done: Mapping[Slot, Record] | None = None, planning: Planning | None = None) -> Work:
         """What is still to be asked; every prompt is built here, before the first call."""

@@ -5,6 +5,7 @@ import io
 import json
 import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
@@ -81,15 +82,20 @@ def _terminal(table: Table) -> str:
         shown.add_row(*map(Text, row))
     output = io.StringIO()
     console = Console(file=output, width=_width(table), force_terminal=False, color_system=None)
-    console.print(Text(table.title), soft_wrap=True)
     console.print(shown)
-    for note in table.notes:
-        console.print(Text(note), soft_wrap=True)
+    notes = list(table.notes)
     if dropped:
-        console.print(
-            Text(f"no room for: {', '.join(dropped)}; a wider terminal or --format md shows them"), soft_wrap=True
-        )
-    return "\n".join(line.rstrip() for line in output.getvalue().splitlines())
+        notes.append(f"no room for: {', '.join(dropped)}; a wider terminal or --format md shows them")
+    lines = [*_lines(table.title), *(line.rstrip() for line in output.getvalue().splitlines())]
+    return "\n".join([*lines, *(line for note in notes for line in _lines(note))])
+
+
+def _lines(text: str) -> list[str]:
+    """A title or note in lines that the terminal has room for; whole where there is none."""
+    if not sys.stdout.isatty():
+        return [text.rstrip()]
+    parts = [textwrap.wrap(part, _room(), break_on_hyphens=False) or [""] for part in text.splitlines()]
+    return [line for part in parts for line in part]
 
 
 def _fitted(table: Table) -> tuple[Table, list[str]]:

@@ -25,7 +25,7 @@ from prbench.models.personal.contrast import LIMIT, NAME, SEPARATOR, PostGains, 
 from prbench.models.personal.traits import COUNTS, COUNTS_SCALE, TELLING, VECTOR_SCALE, Floats, TraitReader, Traits
 from prbench.train.leaks import check_splits
 from prbench.train.stances import Axes, Stance, answer_stances, people_stances, stated
-from prbench.train.train import of_split
+from prbench.train.train import learned_from, of_split
 from prbench.train.tune import adopt_encoder
 from prbench.train.unsound import unsound
 from prbench.types import Frozen, Pair
@@ -85,6 +85,7 @@ def train_contrast(
     suite: str = "mirror",
     split: str = "train",
     validation: str = "validation",
+    people: int | None = None,
     tell: Tell | None = None,
 ) -> artifact.PersonalRecord:
     """Fit the model on a split and write it to a folder.
@@ -94,6 +95,7 @@ def train_contrast(
         out: Folder of the model.
         suite: Name or path; its pairs need the tags `axis` and `pole`.
         split: What is learned from.
+        people: Learn from so many couples of it by seed (or users, where they come alone); default: all.
         validation: What the gains are fitted on; accuracy and loss on it are kept in the record.
         tell: Hears how far it is.
     """
@@ -102,7 +104,8 @@ def train_contrast(
     from prbench.models.personal.features import FeatureStore, encoder_revision
 
     everything = load_pairs(suite)
-    pairs, held = of_split(everything, split), of_split(everything, validation)
+    pairs = learned_from(everything, split, people, options.seed)
+    held = of_split(everything, validation)
     flawed = of_split(load_pairs(options.also), split) if options.also else []
     passages = load_passages()
     check_splits([*pairs, *flawed], everything, validation, extra=[passage.text for passage in passages])

@@ -27,7 +27,7 @@ from prbench.models.personal.cross import FOLDER, PieceChooser
 from prbench.models.personal.method import bradley_terry
 from prbench.train.epochs import Listener, Loop, Measured
 from prbench.train.leaks import check_splits
-from prbench.train.train import of_split
+from prbench.train.train import learned_from, of_split
 from prbench.train.tune import tuned_on
 from prbench.types import Frozen, Message, Pair, Prompt
 
@@ -153,6 +153,7 @@ def train_cross(
     suite: str = "mirror",
     split: str = "train",
     validation: str = "validation",
+    people: int | None = None,
     listener: Listener | None = None,
 ) -> artifact.PersonalRecord:
     """Train a cross-encoder on a split and write the model to a folder; the same call continues a training.
@@ -162,11 +163,13 @@ def train_cross(
         out: Folder of the model.
         suite: Name or path.
         split: What is learned from.
+        people: Learn from so many couples of it by seed (or users, where they come alone); default: all.
         validation: What early stopping looks at: other users, other questions.
         listener: Hears of each epoch.
     """
     everything = load_pairs(suite)
-    pairs, held = of_split(everything, split), of_split(everything, validation)
+    pairs = learned_from(everything, split, people, options.seed)
+    held = of_split(everything, validation)
     _check(pairs)
     check_splits(pairs, everything, validation)
     training = CrossTraining(options, pairs, held, out)

@@ -20,7 +20,7 @@ from prbench.plan import Need, Planner, needs_of
 from prbench.train.leaks import HELD_OUT, _plain, check_splits
 from prbench.train.packs import Example
 from prbench.train.planner import Listener, Look, PlannerOptions, PlannerTraining, closed
-from prbench.train.train import of_split
+from prbench.train.train import learned_from, of_split
 from prbench.types import Frozen, Message, Pair, Prompt
 
 RECORD = "planner.json"
@@ -57,6 +57,7 @@ def train_planner(
     suite: str = "mirror",
     split: str = "train",
     validation: str = "validation",
+    people: int | None = None,
     listener: Listener | None = None,
 ) -> PlannerRecord:
     """Train a planner on a split's aspects and write its adapter; the same call continues an interrupted training.
@@ -66,12 +67,14 @@ def train_planner(
         out: Folder of the planner, for `lm:DIR`.
         suite: Name or path; its pairs need posts and rubric aspects.
         split: What is learned from.
+        people: Learn from so many couples of it by seed (or users, where they come alone); default: all.
         validation: Whose loss decides which weights are kept: other users, other questions.
         listener: Hears of each look at validation.
     """
     require_peft("prbench train planner")
     everything = load_pairs(suite)
-    pairs, held = of_split(everything, split), of_split(everything, validation)
+    pairs = learned_from(everything, split, people, options.seed)
+    held = of_split(everything, validation)
     check_splits(pairs, everything, validation)
     check_aspects(pairs, everything, validation)
     model = _open(options)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from prbench.config import ModelOptions
 from prbench.data import Suite, load_pairs
+from prbench.data.fingerprint import hash_text
 from prbench.errors import ConfigError, DataError
 from prbench.train.leaks import check_splits
 from prbench.train.options import TrainOptions
@@ -23,6 +24,7 @@ def train(
     suite: str = "mirror",
     split: str = "train",
     validation: str = "validation",
+    people: int | None = None,
     listener: "Callable[[Epoch], None] | None" = None,
 ) -> "PersonalRecord":
     """Train a method on a split and write the model to a folder; the same call continues an interrupted training.
@@ -32,11 +34,13 @@ def train(
         out: Folder of the model.
         suite: Name or path.
         split: What is learned from.
+        people: Learn from so many couples of it by seed (or users, where they come alone); default: all.
         validation: What early stopping looks at: other users, other questions.
         listener: Hears of each epoch.
     """
     everything = load_pairs(suite)
-    pairs, held = of_split(everything, split), of_split(everything, validation)
+    pairs = learned_from(everything, split, people, options.seed)
+    held = of_split(everything, validation)
     _check(options, pairs)
     other = load_pairs(options.also) if options.also else ()
     added = of_split(other, split) if isinstance(other, Suite) else []
@@ -68,6 +72,27 @@ def train(
         validation={"split": validation, "pairs": len(held), **training.best.kept()},
     )
     return save(training, reader, facts, out, encoder=adopted.address)
+
+
+def learned_from(suite: Suite, split: str, people: int | None, seed: int) -> list[Pair]:
+    """The pairs of a split, or of so many of its couples (or users, where they come alone) by seed.
+
+    Fewer couples are always among more, so that a curve over them adds people and exchanges none.
+    """
+    pairs = of_split(suite, split)
+    if people is None:
+        return pairs
+    units = sorted({_unit(pair) for pair in pairs}, key=lambda unit: hash_text(f"{seed}\0people\0{unit}"))
+    if people > len(units):
+        raise ConfigError(
+            f"--people {people}: split {split!r} has {len(units)} couples or users", hint="take fewer, or leave it out"
+        )
+    kept = set(units[:people])
+    return [pair for pair in pairs if _unit(pair) in kept]
+
+
+def _unit(pair: Pair) -> str:
+    return pair.tags.get("couple", pair.user)
 
 
 def of_split(suite: Suite, name: str) -> list[Pair]:

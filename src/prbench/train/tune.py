@@ -13,7 +13,7 @@ from prbench.files import checked, read_json, replacing_folder
 from prbench.models.personal.shipped import TUNING
 from prbench.train.leaks import check_splits
 from prbench.train.stances import Axes, answer_stances, labelled
-from prbench.train.train import of_split
+from prbench.train.train import learned_from, of_split
 
 if TYPE_CHECKING:
     from prbench.train.encoder import TuneEpoch, TuneOptions, Tuning
@@ -26,6 +26,7 @@ def tune(
     suite: str = "mirror",
     split: str = "train",
     validation: str = "validation",
+    people: int | None = None,
     listener: "Callable[[TuneEpoch], None] | None" = None,
 ) -> "Tuning":
     """Tune an encoder on what a split and the shipped passages show; the same call continues an interrupted tuning.
@@ -35,11 +36,13 @@ def tune(
         out: Folder of the encoder, for `embed:DIR`.
         suite: Name or path; its pairs need the tags `axis` and `pole`.
         split: What is learned from.
+        people: Learn from so many couples of it by seed (or users, where they come alone); default: all.
         validation: Whose answers tell how well it goes; nothing is chosen by them.
         listener: Hears of each epoch.
     """
     everything = load_pairs(suite)
-    pairs, held = of_split(everything, split), of_split(everything, validation)
+    pairs = learned_from(everything, split, people, options.seed)
+    held = of_split(everything, validation)
     written = load_passages() if options.passages else ()
     check_splits(pairs, everything, validation, extra=[passage.text for passage in written])
     from prbench.models import load_encoder

@@ -2,20 +2,23 @@
 
 Config and tokenizer come first: they are enough to render, count and check. Weights come later, and a checkpoint that
 lacks some of them is refused: transformers would fill the gap at random, and random weights give random scores. Code
-from a repository is never run.
+of its own is run only where that was allowed, at one revision.
 """
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from logging import ERROR, getLogger
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from prbench.errors import MissingExtraError, ModelError
 from prbench.models.local.flops import Arithmetic, body_weights, foreseen_seconds
+from prbench.models.local.own_code import OwnCode, find_code
+from prbench.models.local.placement import placement
 from prbench.models.registry import ModelOptions
 from prbench.models.revision import folder_revision
 
@@ -34,19 +37,26 @@ class Checkpoint:
     """The hub commit; None for a folder."""
     config: Any
     tokenizer: Any
+    code: OwnCode | None = None
+    """The code that computes it, where that is the checkpoint's own and may run."""
 
     @classmethod
-    def open(cls, name: str, address: str) -> "Checkpoint":
-        """Read config and tokenizer of `DIR`, `ORG/NAME` or `ORG/NAME@REVISION`."""
+    def open(cls, name: str, address: str, *, trust: bool = False) -> "Checkpoint":
+        """Read config and tokenizer of `DIR`, `ORG/NAME` or `ORG/NAME@REVISION`; `trust` allows code of its own."""
         require_extra(address)
         from transformers import AutoConfig, AutoTokenizer
 
         source, revision = _locate(name, address)
         with translated(address), quiet():
-            config = AutoConfig.from_pretrained(source, revision=revision, trust_remote_code=False)
+            code = find_code(source, revision, address, trust=trust)
+            allowed = {} if code is None else code.allowed
+            revision = revision if code is None else code.commit
+            config = AutoConfig.from_pretrained(source, **{"revision": revision, "trust_remote_code": False, **allowed})
             commit = None if Path(source).is_dir() else getattr(config, "_commit_hash", None) or revision
-            tokenizer = AutoTokenizer.from_pretrained(source, revision=commit, trust_remote_code=False)
-        return cls(address, source, commit, config, tokenizer)
+            tokenizer = AutoTokenizer.from_pretrained(
+                source, **{"revision": commit, "trust_remote_code": False, **allowed}
+            )
+        return cls(address, source, commit, config, tokenizer, code)
 
     @cached_property
     def revision(self) -> str:
@@ -63,31 +73,47 @@ class Checkpoint:
         # transformers says "no limit" with 10^30, old configs with -1.
         return min((int(limit) for limit in limits if limit is not None and 0 < limit < 10**9), default=None)
 
-    def load_weights(self, kind: Any, options: ModelOptions) -> Any:
-        """Load all weights as `kind` (an Auto class), on the device, ready to score; refuses a gap in them."""
+    def load_weights(self, kind: Any, options: ModelOptions, *, lacking: Collection[str] = ()) -> Any:
+        """Load all weights as `kind` (an Auto class), on the device, ready to score; refuses a gap in them.
+
+        Weights whose names begin with one of `lacking` may be missing: they are not read, or come from elsewhere.
+        """
         import torch
 
+        if options.quantize is not None:
+            raise ModelError(
+                f"{self.address}: --quantize is for reward models (hf:, dpo:)",
+                hint="leave it out; --dtype bfloat16 halves the memory",
+            )
+        if self.code is not None:
+            self.code.check_unchanged(self.address)
+        spread = placement(options, self.address)
         with translated(self.address), quiet():
             device = torch.device(pick_device(options.device))
             model, info = kind.from_pretrained(
                 self.source,
-                revision=self.commit,
-                config=self.config,
-                dtype=getattr(torch, options.dtype),
-                trust_remote_code=False,
-                output_loading_info=True,
-                ignore_mismatched_sizes=True,  # said below, with names and shapes, where transformers only logs them
+                **{
+                    "revision": self.commit,
+                    "config": self.config,
+                    "dtype": getattr(torch, options.dtype),
+                    "trust_remote_code": False,
+                    "output_loading_info": True,
+                    "ignore_mismatched_sizes": True,  # said below, with names and shapes; transformers only logs them
+                    **({} if self.code is None else self.code.allowed),
+                    **spread,
+                },
             )
-        _check_complete(info, self)
+        _check_complete(info, self, lacking)
         with translated(self.address):
-            return model.eval().to(device)
+            return model.eval() if spread else model.eval().to(device)
 
     def parameter_count(self, kind: Any) -> int:
         """Count the parameters from the config alone, without reading the weights."""
         import torch
 
         with quiet(), torch.device("meta"):
-            return sum(parameter.numel() for parameter in kind.from_config(self.config).parameters())
+            allowed = {} if self.code is None else self.code.allowed
+            return sum(parameter.numel() for parameter in kind.from_config(self.config, **allowed).parameters())
 
     def foreseen_seconds(self, kind: Any, options: ModelOptions, tokens: int, length: int) -> float:
         """What so many tokens of prompts of this length would take here, from the config alone."""
@@ -131,12 +157,15 @@ def quiet() -> Iterator[None]:
     """Keep transformers from writing warnings and progress bars between our own lines."""
     from transformers.utils import logging
 
-    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    spreading = getLogger("accelerate.big_modeling")
+    verbosity, bars, level = logging.get_verbosity(), logging.is_progress_bar_enabled(), spreading.level
     logging.set_verbosity_error()
     logging.disable_progress_bar()
+    spreading.setLevel(ERROR)
     try:
         yield
     finally:
+        spreading.setLevel(level)
         logging.set_verbosity(verbosity)
         if bars:
             logging.enable_progress_bar()
@@ -170,7 +199,7 @@ def _check_folder(folder: Path, address: str) -> None:
     if (folder / "adapter_config.json").is_file():
         raise ModelError(
             f"{address}: folder {str(folder)!r} holds an adapter, not a whole model",
-            hint="merge the adapter into its base model (peft: merge_and_unload), save that and name its folder",
+            hint=f"name its base as well: {address.partition(':')[0]}:BASE+{folder}",
         )
     raise ModelError(
         f"{address}: folder {str(folder)!r} has no config.json",
@@ -178,20 +207,21 @@ def _check_folder(folder: Path, address: str) -> None:
     )
 
 
-def _check_complete(info: dict[str, Any], checkpoint: Checkpoint) -> None:
+def _check_complete(info: dict[str, Any], checkpoint: Checkpoint, lacking: Collection[str]) -> None:
     if mismatched := sorted(info["mismatched_keys"]):
         key, saved, expected = mismatched[0]
         raise ModelError(
             f"{checkpoint.address}: {key} is saved as {tuple(saved)}, but config.json asks for {tuple(expected)}",
             hint="config.json and the weights are of two different models; save them again together",
         )
-    if missing := sorted(info["missing_keys"]):
+    if missing := sorted(key for key in info["missing_keys"] if not key.startswith(tuple(lacking))):
         raise ModelError(
             f"{checkpoint.address}: the checkpoint has no weights for {', '.join(missing[:3])}"
             f"{' …' if len(missing) > 3 else ''}; it was saved as {_architecture(checkpoint.config)}, "
             f"and random weights would give random scores",
-            hint="hf: takes trained sequence classifiers, dpo: takes causal language models; "
-            "a reward model with another head can be brought as py:MODULE:ATTR",
+            hint="hf: takes trained sequence classifiers, dpo: takes causal language models; a language model that "
+            "replies with a letter or Yes is hf:…#read=letters or #read=yes-no; another head can be brought as "
+            "py:MODULE:ATTR",
         )
 
 
@@ -211,7 +241,7 @@ def _first_line(error: Exception) -> str:
 
 def _hint(text: str) -> str:
     if "trust_remote_code" in text or "custom code" in text:
-        return "prbench never runs code from a model repository; load the model yourself and bring it as py:MODULE:ATTR"
+        return "--trust-remote-code runs code that the checkpoint brings along; or bring the model as py:MODULE:ATTR"
     if any(word in text for word in ("gated", "401 Client", "403 Client")):
         return "accept the model's terms on the hub and log in with `hf auth login`"
     if any(word in text for word in ("connect", "offline", "Offline", "cached")):

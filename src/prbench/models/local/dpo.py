@@ -4,15 +4,17 @@ The reward is log p(answer | turn) under the policy minus the same under the ref
 with β = 1), summed over the answer's tokens and the mark that ends its turn. The two may have different tokenizers.
 """
 
-from functools import cached_property
+from collections.abc import Sequence
+from functools import cached_property, partial
 from typing import Any, Literal
 
 from prbench.errors import AddressError
+from prbench.models.local.adapter import open_with_adapter
 from prbench.models.local.batching import Item
 from prbench.models.local.checkpoint import Checkpoint
 from prbench.models.local.encoding import Encoder
 from prbench.models.local.prefix import PrefixScorer, Request, log_likelihood
-from prbench.models.local.rater import LocalRater
+from prbench.models.local.rater import PrefixRater
 from prbench.models.protocols import ModelCard
 from prbench.models.registry import ModelOptions
 from prbench.types import Prompt
@@ -34,7 +36,8 @@ def load(rest: str, options: ModelOptions) -> "ImplicitReward":
             f"dpo:{rest}: expected a policy and a reference",
             hint="write dpo:POLICY,REFERENCE, each a model folder or ORG/NAME",
         )
-    policy, reference = (CausalModel(Checkpoint.open(name, f"dpo:{rest}"), options) for name in names)
+    opener = partial(Checkpoint.open, trust=options.trust_remote_code)
+    policy, reference = (CausalModel(open_with_adapter(name, f"dpo:{rest}", opener), options) for name in names)
     return ImplicitReward(f"dpo:{rest}", policy, reference, options)
 
 
@@ -51,7 +54,7 @@ class CausalModel:
         """The weights, loaded when first asked for."""
         from transformers import AutoModelForCausalLM
 
-        return self.checkpoint.load_weights(AutoModelForCausalLM, self._options)
+        return self.checkpoint.load_weights(AutoModelForCausalLM, self._options.model_copy(update={"quantize": None}))
 
     def parameter_count(self) -> int:
         """Parameters of the model, from its config alone."""
@@ -66,7 +69,7 @@ class CausalModel:
         return self.checkpoint.foreseen_seconds(AutoModelForCausalLM, self._options, tokens, length)
 
 
-class ImplicitReward(LocalRater):
+class ImplicitReward(PrefixRater):
     """How much likelier the policy finds an answer than the reference does."""
 
     def __init__(
@@ -97,7 +100,7 @@ class ImplicitReward(LocalRater):
                 "chat_template": [model.encoder.chat_template_digest for model in self._models],
                 "format": [model.encoder.format for model in self._models],
                 "beta": 1.0,
-                "dtype": self._options.dtype,
+                **self._precision,
                 "window": self.window,
             },
             reusable=all(revisions),
@@ -120,6 +123,9 @@ class ImplicitReward(LocalRater):
     def foreseen_seconds(self, tokens: int, length: int) -> float:
         """What computing so many tokens of prompts of this length would take here, in both models."""
         return sum(model.foreseen_seconds(tokens, length) for model in self._models)
+
+    def _encoders(self) -> Sequence[Encoder]:
+        return [model.encoder for model in self._models]
 
     def _encode(self, prompt: Prompt) -> Item:
         return tuple(model.encoder.encode_answer(prompt) for model in self._models)

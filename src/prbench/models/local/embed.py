@@ -21,6 +21,7 @@ from prbench.models.local import weights
 from prbench.models.local.batching import pad, plan_batches, try_forward
 from prbench.models.local.checkpoint import Checkpoint
 from prbench.models.local.encoding import Encoding
+from prbench.models.local.placement import input_device
 from prbench.models.personal.stance_encoder import StanceEncoder
 from prbench.models.protocols import ModelCard
 from prbench.types import AnswerView, Channel, Message, Outcome, Prompt
@@ -60,7 +61,7 @@ def _open(rest: str, options: ModelOptions) -> "SentenceEncoder":
     is_folder = rest not in weights.SOURCES and Path(rest).expanduser().is_dir()
     # An encoder of the hub is fetched whole: how it pools stands in files that transformers does not ask for.
     name = str(weights.pull(rest)) if not is_folder and weights.can_pull(rest) else rest
-    return SentenceEncoder(Checkpoint.open(name, f"embed:{rest}"), options)
+    return SentenceEncoder(Checkpoint.open(name, f"embed:{rest}", trust=options.trust_remote_code), options)
 
 
 class SentenceEncoder:
@@ -106,7 +107,8 @@ class SentenceEncoder:
     def _model(self) -> Any:
         from transformers import AutoModel
 
-        return self.checkpoint.load_weights(AutoModel, self._options)
+        # Token states are pooled here; the pooler of a BERT, which many encoders were saved without, is not read.
+        return self.checkpoint.load_weights(AutoModel, self._options, lacking=("pooler.",))
 
     def _embed(self, texts: Sequence[str]) -> Vectors:
         pieces = [self._pieces(text) for text in texts]
@@ -134,7 +136,7 @@ class SentenceEncoder:
             )
 
     def _forward(self, pieces: Sequence[Sequence[int]]) -> Any:
-        ids, mask, _ = pad([Encoding(piece) for piece in pieces], 0, self._model.device)  # type: ignore[arg-type]
+        ids, mask, _ = pad([Encoding(piece) for piece in pieces], 0, input_device(self._model))  # type: ignore[arg-type]
         states = self._model(input_ids=ids, attention_mask=mask).last_hidden_state.float()
         if self.pooling == "cls":
             pooled = states[:, 0]

@@ -1,17 +1,20 @@
 """From a prompt to token ids, once: the chat template writes its own special tokens and none is added again.
 
 Nothing is ever truncated here: a prompt that is too long keeps its true length, and the caller refuses it. Three
-formats. `chat`: the tokenizer's chat template over a user and an assistant turn. `pair`: for encoders without a chat
-template, turn and answer as the model's own text pair. `plain`: otherwise, turn, blank line, answer.
+formats. `chat`: the tokenizer's chat template over the turns. `pair`: for encoders without a chat template, turn and
+answer as the model's own text pair. `plain`: otherwise, turn, blank line, answer. Without a chat template the turns of
+a conversation are written out with their roles; a template that drops or refuses a system turn gets its text before the
+first user turn. Whichever was needed is said in `note`.
 """
 
 import hashlib
 from array import array
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from prbench.errors import ModelError
-from prbench.types import Message, Prompt
+from prbench.types import Message, Prompt, written_out
 
 Format = Literal["chat", "pair", "plain"]
 
@@ -28,15 +31,19 @@ class Encoding(NamedTuple):
     """Which text each token belongs to, for encoders that tell a pair apart."""
     answer_start: int = 0
     """The first token of the answer, where it was asked for."""
+    prompt: Prompt | None = None
+    """What was encoded, for a model that writes its own tokens."""
 
 
 class Encoder:
-    """Turns prompts of one user turn and one answer into token ids."""
+    """Turns prompts into token ids: the turns of a conversation, and its answer where there is one."""
 
     def __init__(self, tokenizer: Any, address: str) -> None:
         self._tokenizer = tokenizer
         self._address = address
         self.format: Format = _format(tokenizer)
+        self.note: str | None = None
+        """How turns reached the model, where its chat template could not write them; None while none needed it."""
 
     @property
     def chat_template_digest(self) -> str | None:
@@ -67,12 +74,35 @@ class Encoder:
 
     def _fields(self, messages: Sequence[Message]) -> dict[str, list[int]]:
         if self.format == "chat":
-            return self._chat(messages)
-        texts = [message.content for message in messages]
+            return self._chat(self._fitting(messages))
+        answered = messages[-1].role == "assistant"
+        lead = tuple(messages[:-1] if answered else messages)
+        if len(lead) > 1:
+            self.note = "the model has no chat template: turns are written out with their roles"
+        texts = [written_out(lead), messages[-1].content] if answered else [written_out(lead)]
         if self.format == "pair":
             return dict(self._tokenizer(*texts, truncation=False, verbose=False))
         text = "\n\n".join([*texts, ""] if len(texts) == 1 else texts)
         return dict(self._tokenizer(text, add_special_tokens=True, truncation=False, verbose=False))
+
+    def _fitting(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """The turns as the chat template bears them: a system turn that it would drop goes before the first user's."""
+        if messages[0].role != "system" or len(messages) < 2 or self._takes_system:
+            return messages
+        self.note = "the chat template takes no system turn: its text stands before the first user turn"
+        system, first, *rest = messages
+        return [Message(first.role, f"{system.content}\n\n{first.content}"), *rest]
+
+    @cached_property
+    def _takes_system(self) -> bool:
+        from jinja2 import TemplateError
+
+        mark = "d7c1 a system turn"
+        turns = [{"role": "system", "content": mark}, {"role": "user", "content": "x"}]
+        try:
+            return mark in self._tokenizer.apply_chat_template(turns, tokenize=False, date_string=TEMPLATE_DATE)
+        except TemplateError:
+            return False
 
     def _chat(self, messages: Sequence[Message]) -> dict[str, list[int]]:
         from jinja2 import TemplateError
@@ -89,7 +119,7 @@ class Encoder:
             )
         except TemplateError as error:
             raise ModelError(
-                f"{self._address}: the tokenizer's chat template refuses a user turn and an answer: {error}",
+                f"{self._address}: the tokenizer's chat template refuses the conversation: {error}",
                 hint="fix chat_template in the tokenizer's files, or remove it to have turn and answer joined plainly",
             ) from error
         return dict(fields)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, cast
 
 from prbench.models.local.batching import plan_batches, try_forward
 from prbench.models.local.language_model import LanguageModel, short_hash
+from prbench.models.local.placement import input_device
 from prbench.models.protocols import ModelCard
 from prbench.types import Outcome, Prompt
 
@@ -129,8 +130,8 @@ class LanguageModelGenerator:
         habits, model.generation_config = model.generation_config, GenerationConfig()
         try:
             written = model.generate(
-                input_ids=ids.to(model.device),
-                attention_mask=mask.to(model.device),
+                input_ids=ids.to(input_device(model)),
+                attention_mask=mask.to(input_device(model)),
                 generation_config=config,
                 logits_processor=[_Noise(batch, decoding)] if decoding.temperature > 0 else [],
                 stopping_criteria=[_StopStrings(self._model.checkpoint.tokenizer, width, decoding.stop)],

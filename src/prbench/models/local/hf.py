@@ -1,30 +1,38 @@
-"""`hf:ORG/NAME`, `hf:ORG/NAME@REVISION`, `hf:DIR`: a sequence classifier as a reward model.
+"""`hf:ORG/NAME`, `hf:ORG/NAME@REVISION`, `hf:DIR`, `hf:BASE+ADAPTER`: a reward model.
 
 Posts, plan and question stand in one user turn, the answer in the assistant's turn. A score is what the model gives for
-that conversation alone, in any batch. A checkpoint without a trained head is refused.
+that conversation alone, in any batch. A checkpoint without a trained head is refused, and so is one that scores the
+steps of an answer. Other families than sequence classifiers are opened by `#read=WAY`.
 """
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
 
-from prbench.errors import AddressError
+from prbench.errors import AddressError, ModelError, did_you_mean
 from prbench.models.effort import Effort
 from prbench.models.head import read_head
+from prbench.models.local.adapter import open_with_adapter
 from prbench.models.local.batching import Item, Scored, pad, score_all
 from prbench.models.local.checkpoint import Checkpoint
 from prbench.models.local.encoding import Encoder, Encoding
+from prbench.models.local.families import WAYS, OwnCodeRater, PairClassifier, refuse_process_rewards
 from prbench.models.local.flops import causal_keys
 from prbench.models.local.hidden import HiddenStates
+from prbench.models.local.language_model import LanguageModel
+from prbench.models.local.lm import PreferenceLetters, YesNoRater
+from prbench.models.local.placement import input_device
 from prbench.models.local.prefix import PrefixScorer, Request
-from prbench.models.local.rater import LocalRater
+from prbench.models.local.rater import PrefixRater
 from prbench.models.protocols import ModelCard
 from prbench.models.registry import ModelOptions
 from prbench.types import Prompt
 
 
-def load(rest: str, options: ModelOptions) -> "SequenceClassifier":
+def load(
+    rest: str, options: ModelOptions
+) -> "SequenceClassifier | OwnCodeRater | PairClassifier | PreferenceLetters | YesNoRater":
     """Open the model behind `hf:REST`; reads config and tokenizer, not yet the weights.
 
     Example:
@@ -33,14 +41,34 @@ def load(rest: str, options: ModelOptions) -> "SequenceClassifier":
         prbench.errors.ModelError: hf:./no/such/folder: there is no folder './no/such/folder'
         ...
     """
-    name, label = _split(rest)
-    return SequenceClassifier(Checkpoint.open(name, f"hf:{name}"), label, options)
+    name, fields = _split(rest)
+    way, label = fields.get("read"), fields.get("label")
+    checkpoint = _open(name, options)
+    refuse_process_rewards(checkpoint)
+    if way == "letters":
+        return PreferenceLetters(LanguageModel(checkpoint, options))
+    if way == "yes-no":
+        return YesNoRater(LanguageModel(checkpoint, options), fragment="read=yes-no")
+    if way == "pair":
+        return PairClassifier(checkpoint, options)
+    if checkpoint.code is not None:
+        return OwnCodeRater(checkpoint, options, way=way, label=label)
+    if way in ("get_score", "score"):
+        raise ModelError(
+            f"hf:{rest}: #read={way} is for checkpoints with code of their own, and this one has none that is needed",
+            hint="leave it out: the score is read from the classifier's logits",
+        )
+    return SequenceClassifier(checkpoint, label, options)
 
 
 def load_encoder(rest: str, options: ModelOptions) -> HiddenStates:
     """Open the model behind `hf:REST` as a frozen encoder; a label in the address is ignored."""
     name, _ = _split(rest)
-    return HiddenStates(Checkpoint.open(name, f"hf:{name}"), options)
+    return HiddenStates(_open(name, options), options)
+
+
+def _open(name: str, options: ModelOptions) -> Checkpoint:
+    return open_with_adapter(name, f"hf:{name}", partial(Checkpoint.open, trust=options.trust_remote_code))
 
 
 def live(model: Any, tokenizer: Any, options: ModelOptions) -> "SequenceClassifier":
@@ -50,7 +78,7 @@ def live(model: Any, tokenizer: Any, options: ModelOptions) -> "SequenceClassifi
     return rater
 
 
-class SequenceClassifier(LocalRater):
+class SequenceClassifier(PrefixRater):
     """A reward model with a classification head."""
 
     def __init__(
@@ -75,7 +103,7 @@ class SequenceClassifier(LocalRater):
                 "chat_template": self._encoder.chat_template_digest,
                 "format": self._encoder.format,
                 "head": self._head.describe(),
-                "dtype": self._options.dtype,
+                **self._precision,
                 "window": self.window,
             },
             reusable=bool(self._checkpoint.revision),
@@ -111,6 +139,9 @@ class SequenceClassifier(LocalRater):
     def written_out(self, prompt: Prompt) -> str:
         """The prompt as one text, with the special tokens of the chat template."""
         return self._encoder.written_out(prompt)
+
+    def _encoders(self) -> Sequence[Encoder]:
+        return (self._encoder,)
 
     def _encode(self, prompt: Prompt) -> Item:
         return (self._encoder.encode(prompt),)
@@ -164,19 +195,26 @@ class SequenceClassifier(LocalRater):
             config.pad_token_id = None
 
     def _scores(self, encodings: Sequence[Encoding], pad_id: int) -> list[float]:
-        ids, mask, types = pad(encodings, pad_id, self._model.device)
+        ids, mask, types = pad(encodings, pad_id, input_device(self._model))
         extra = {} if types is None else {"token_type_ids": types}
         return self._head.scores(self._model(input_ids=ids, attention_mask=mask, **extra).logits)
 
 
-def _split(rest: str) -> tuple[str, str | None]:
+def _split(rest: str) -> tuple[str, dict[str, str]]:
     name, mark, fragment = rest.rpartition("#")
     if not mark or Path(rest).expanduser().is_dir():
-        return rest, None
-    key, _, label = fragment.partition("=")
-    if key != "label" or not label:
-        raise AddressError(f"hf:{rest}: cannot read {'#' + fragment!r}", hint="write #label=3 or #label=NAME")
-    return name, label
+        return rest, {}
+    fields = dict(part.partition("=")[::2] for part in fragment.split(","))
+    for key, value in fields.items():
+        if key not in ("label", "read") or not value:
+            raise AddressError(
+                f"hf:{rest}: cannot read {'#' + fragment!r}", hint="write #label=3, #label=NAME or #read=WAY"
+            )
+    if (way := fields.get("read")) is not None and way not in WAYS:
+        raise AddressError(f"hf:{rest}: unknown way of reading {way!r}", hint=did_you_mean(way, WAYS))
+    if "label" in fields and fields.get("read", "logits") != "logits":
+        raise AddressError(f"hf:{rest}: a label is a column of logits", hint="leave one of the two out")
+    return name, fields
 
 
 def _declared_pad(config: Any) -> int | None:

@@ -13,6 +13,7 @@ from prbench.models.local.batching import pad
 from prbench.models.local.checkpoint import Checkpoint
 from prbench.models.local.embed import SentenceEncoder, unit
 from prbench.models.local.encoding import Encoding
+from prbench.models.local.placement import input_device
 
 __all__ = ["HiddenStates"]
 
@@ -39,7 +40,7 @@ class HiddenStates(SentenceEncoder):
         return [piece or [0] for piece in super()._pieces(text)]  # a text without a token, in a model without BOS
 
     def _forward(self, pieces: Sequence[Sequence[int]]) -> Any:
-        ids, mask, _ = pad([Encoding(piece) for piece in pieces], 0, self._model.device)  # type: ignore[arg-type]
+        ids, mask, _ = pad([Encoding(piece) for piece in pieces], 0, input_device(self._model))  # type: ignore[arg-type]
         states = self._model(input_ids=ids, attention_mask=mask).last_hidden_state.float()
         before, after = (len(part) for part in self._special)
         own = mask.clone()

@@ -2,7 +2,7 @@
 
 import hashlib
 import platform
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -11,10 +11,11 @@ from prbench.config import ModelOptions
 from prbench.errors import MissingExtraError, ModelError
 from prbench.models.effort import Effort
 from prbench.models.local import weights
-from prbench.models.local.adapter import is_adapter, open_adapter
+from prbench.models.local.adapter import is_adapter, open_adapter, open_with_adapter
 from prbench.models.local.checkpoint import Checkpoint, pick_device
 from prbench.models.local.encoding import Encoder
 from prbench.models.local.flops import matmul_peak
+from prbench.models.local.placement import spread_note
 from prbench.models.local.prefix import PrefixScorer
 from prbench.types import Message, Prompt
 
@@ -25,12 +26,17 @@ _loaded: "WeakValueDictionary[tuple[str, ...], Any]" = WeakValueDictionary()
 """Weights in use, so that a judge and a planner of the same name share them."""
 
 
-def open_named(name: str, address: str) -> Checkpoint:
+def open_named(name: str, address: str, *, trust: bool = False) -> Checkpoint:
     """Open `smollm2`, a folder, a `.gguf` file, `ORG/NAME` or an adapter trained here; what can be pulled is pulled."""
-    if is_adapter(name):
-        return open_adapter(name, address, open_named)
+    opener = partial(_open_plain, trust=trust)
+    return open_adapter(name, address, opener) if is_adapter(name) else open_with_adapter(name, address, opener)
+
+
+def _open_plain(name: str, address: str, *, trust: bool) -> Checkpoint:
+    if is_adapter(name):  # a base that has an adapter itself
+        return open_adapter(name, address, partial(_open_plain, trust=trust))
     try:
-        checkpoint = Checkpoint.open(_located(name, address), address)
+        checkpoint = Checkpoint.open(_located(name, address), address, trust=trust)
     except MissingExtraError as error:
         raise MissingExtraError(address, "lm") from error
     _refuse_other_kinds(checkpoint)
@@ -52,7 +58,8 @@ class LanguageModel:
         from transformers import AutoModelForCausalLM
 
         device = pick_device(self.options.device)
-        key = (self.checkpoint.source, self.checkpoint.revision, self.options.dtype, device)
+        spread = f"{self.options.device_map} {dict(self.options.max_memory)}"
+        key = (self.checkpoint.source, self.checkpoint.revision, self.options.dtype, device, spread)
         model = _loaded.get(key)
         if model is None:
             model = self.checkpoint.load_weights(AutoModelForCausalLM, self.options)
@@ -67,7 +74,8 @@ class LanguageModel:
     @property
     def note(self) -> str | None:
         """What a user should know about how this model is run; loads the weights."""
-        return self.scorer.note or _slow_precision(self.weights)
+        known = (self.encoder.note, self.scorer.note, _slow_precision(self.weights), spread_note(self.weights))
+        return "; ".join(note for note in known if note is not None) or None
 
     @property
     def effort(self) -> Effort:
@@ -87,6 +95,7 @@ class LanguageModel:
             "format": self.encoder.format,
             "dtype": self.options.dtype,
             "window": self.window,
+            **({} if self.checkpoint.code is None else {"code": self.checkpoint.code.record}),
         }
 
     def parameter_count(self) -> int:

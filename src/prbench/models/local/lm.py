@@ -1,8 +1,9 @@
-"""`lm:smollm2`, `lm:DIR`, `lm:FILE.gguf`, `lm:ORG/NAME`: a causal language model on this machine, in four modes.
+"""`lm:smollm2`, `lm:DIR`, `lm:FILE.gguf`, `lm:ORG/NAME`: a causal language model on this machine, in five modes.
 
 `#compare` (the default) reads the logits of the letters A and B after a judge's prompt; `#rate` the expectation of a
 digit from 1 to 5; `#loglik` how likely the answer is, per token; `#pmi` how much likelier the user's posts and plan
-make it than those of nobody in particular, which is 0 where neither is shown. All are read from logits: no reply can be
+make it than those of nobody in particular, which is 0 where neither is shown; `#yes-no` the log-odds of Yes against No,
+as generative reward models are read. All are read from logits: no reply can be
 unreadable. A prompt longer than the window is never cut; it is invalid.
 """
 
@@ -16,6 +17,8 @@ from typing import ClassVar, Literal, NamedTuple, get_args
 from prbench.config import ModelOptions
 from prbench.errors import AddressError, did_you_mean
 from prbench.models.effort import Effort
+from prbench.models.lists import rank_by_comparisons
+from prbench.models.local.checkpoint import Checkpoint
 from prbench.models.local.generate import LanguageModelGenerator
 from prbench.models.local.hidden import HiddenStates
 from prbench.models.local.language_model import LanguageModel, open_named
@@ -24,7 +27,8 @@ from prbench.models.local.rater import chunks
 from prbench.models.protocols import ModelCard
 from prbench.prompts import Template
 from prbench.prompts.neutral import as_anybody
-from prbench.types import AnswerView, Message, Outcome, PairView, Prompt
+from prbench.prompts.turns import conversation, judged_conversation, last_turn
+from prbench.types import AnswerView, ListView, Message, Outcome, PairView, Prompt
 
 __all__ = [
     "DigitRater",
@@ -32,8 +36,10 @@ __all__ = [
     "LanguageModel",
     "LetterComparer",
     "LikelihoodRater",
+    "PreferenceLetters",
     "Reading",
     "Request",
+    "YesNoRater",
     "last_logits",
     "load",
     "load_encoder",
@@ -42,12 +48,14 @@ __all__ = [
     "open_named",
 ]
 
-Mode = Literal["compare", "loglik", "pmi", "rate"]
+Mode = Literal["compare", "loglik", "pmi", "rate", "yes-no"]
 ANYBODY = "anybody in the user's place"
 """Role of the turn against which `#pmi` holds the user's own."""
 
 
-def load(rest: str, options: ModelOptions) -> "LetterComparer | LikelihoodRater | InformationRater | DigitRater":
+def load(
+    rest: str, options: ModelOptions
+) -> "LetterComparer | LikelihoodRater | InformationRater | DigitRater | YesNoRater":
     """Open the model behind `lm:REST`; pulls a named one on first use, reads no weights yet.
 
     Example:
@@ -55,24 +63,28 @@ def load(rest: str, options: ModelOptions) -> "LetterComparer | LikelihoodRater 
         Traceback (most recent call last):
         prbench.errors.AddressError: unknown mode 'vote' in 'lm:smollm2#vote'
         <BLANKLINE>
-        hint: known: compare, loglik, pmi, rate
+        hint: known: compare, loglik, pmi, rate, yes-no
     """
     name, mode = _parse(rest)
-    model = LanguageModel(open_named(name, f"lm:{name}"), options)
-    kinds = {kind.mode: kind for kind in (LetterComparer, LikelihoodRater, InformationRater, DigitRater)}
+    model = LanguageModel(_opened(name, options), options)
+    kinds = {kind.mode: kind for kind in (LetterComparer, LikelihoodRater, InformationRater, DigitRater, YesNoRater)}
     return kinds[mode](model)
 
 
 def load_generator(rest: str, options: ModelOptions) -> LanguageModelGenerator:
     """Open the model behind `lm:REST` as a writer; a mode in the address is ignored."""
     name, _ = _parse(rest)
-    return LanguageModelGenerator(LanguageModel(open_named(name, f"lm:{name}"), options))
+    return LanguageModelGenerator(LanguageModel(_opened(name, options), options))
 
 
 def load_encoder(rest: str, options: ModelOptions) -> HiddenStates:
     """Open the model behind `lm:REST` as a frozen encoder; a mode in the address is ignored."""
     name, _ = _parse(rest)
-    return HiddenStates(open_named(name, f"lm:{name}"), options)
+    return HiddenStates(_opened(name, options), options)
+
+
+def _opened(name: str, options: ModelOptions) -> Checkpoint:
+    return open_named(name, f"lm:{name}", trust=options.trust_remote_code)
 
 
 def _parse(rest: str) -> tuple[str, Mode]:
@@ -92,16 +104,17 @@ class _LogitReader:
 
     mode: ClassVar[Mode]
 
-    def __init__(self, model: LanguageModel, template: Template) -> None:
+    def __init__(self, model: LanguageModel, template: Template, fragment: str | None = None) -> None:
         self._model = model
         self._template = template
+        self._fragment = fragment or self.mode
 
     @cached_property
     def card(self) -> ModelCard:
         """Who answers, with everything that could change an answer."""
         checkpoint = self._model.checkpoint
         return ModelCard(
-            address=f"{checkpoint.address}#{self.mode}",
+            address=f"{checkpoint.address}#{self._fragment}",
             revision=checkpoint.revision,
             reads=self._template.reads,
             parameters={"mode": self.mode, "template": self._template.digest, **self._model.parameters},
@@ -202,14 +215,15 @@ class LetterComparer(_LogitReader):
     """Judges by the log-odds of the letters A and B as the first token of the reply."""
 
     mode = "compare"
+    template = "judge_letters.jinja"
 
-    def __init__(self, model: LanguageModel) -> None:
-        super().__init__(model, Template.load(model.options.template, "compare", "judge_letters.jinja"))
+    def __init__(self, model: LanguageModel, fragment: str | None = None) -> None:
+        super().__init__(model, Template.load(model.options.template, "compare", self.template), fragment)
         self._letters = model.reply_tokens(("A", "B"))
 
     def render(self, view: PairView) -> Prompt:
         """Posts, plan, question and both answers as one user turn."""
-        return Prompt((Message("user", self._template.render(view)),))
+        return Prompt(judged_conversation(self._template, view))
 
     def compare(self, views: Sequence[PairView]) -> Iterator[tuple[int, Outcome]]:
         """Judge each view; the margin is log p(A) - log p(B)."""
@@ -224,6 +238,22 @@ class LetterComparer(_LogitReader):
         return Outcome.judged("first" if margin > 0 else "second" if margin < 0 else "tie", margin, **usage)
 
 
+class PreferenceLetters(LetterComparer):
+    """A pair-preference model: trained to reply with the letter of the better answer, in its own layout.
+
+    The layout is that of RLHFlow's pair-preference models; `--template` gives another.
+    """
+
+    template = "pair_preference.jinja"
+
+    def __init__(self, model: LanguageModel) -> None:
+        super().__init__(model, "read=letters")
+
+    def rank(self, views: Sequence[ListView]) -> Iterator[tuple[int, tuple[Outcome, ...]]]:
+        """Score the answers of each list by their mean margin over all others, both ways round."""
+        return rank_by_comparisons(self, views)
+
+
 class DigitRater(_LogitReader):
     """Rates by the expectation of the digits 1 to 5 as the first token of the reply."""
 
@@ -235,7 +265,7 @@ class DigitRater(_LogitReader):
 
     def render(self, view: AnswerView) -> Prompt:
         """Posts, plan, question and the answer as one user turn."""
-        return Prompt((Message("user", self._template.render(view)),))
+        return Prompt(judged_conversation(self._template, view))
 
     def rate(self, views: Sequence[AnswerView]) -> Iterator[tuple[int, Outcome]]:
         """Rate each view from 1 to 5."""
@@ -248,6 +278,31 @@ class DigitRater(_LogitReader):
         return Outcome.scored(_expectation(_log_weights(values[0], self._digits)), **usage)
 
 
+class YesNoRater(_LogitReader):
+    """Rates by the log-odds of Yes against No as the first token of the reply, as generative reward models are read."""
+
+    mode = "yes-no"
+
+    def __init__(self, model: LanguageModel, fragment: str | None = None) -> None:
+        super().__init__(model, Template.load(model.options.template, "rate", "judge_yes_no.jinja"), fragment)
+        self._words = model.reply_tokens(("Yes", "No"))
+
+    def render(self, view: AnswerView) -> Prompt:
+        """Posts, plan, question and the answer as one user turn."""
+        return Prompt(judged_conversation(self._template, view))
+
+    def rate(self, views: Sequence[AnswerView]) -> Iterator[tuple[int, Outcome]]:
+        """Score each view."""
+        return self._read([self.render(view) for view in views])
+
+    def _requests(self, prompt: Prompt) -> tuple[Request, ...]:
+        return (_reply_request(self._model, prompt, self._words),)
+
+    def _outcome(self, values: list[tuple[float, ...]], usage: dict[str, float]) -> Outcome:
+        yes, no = _log_weights(values[0], self._words)
+        return Outcome.scored(yes - no, **usage)
+
+
 class LikelihoodRater(_LogitReader):
     """Rates by the mean log-likelihood of the answer's tokens after posts, plan and question."""
 
@@ -258,7 +313,7 @@ class LikelihoodRater(_LogitReader):
 
     def render(self, view: AnswerView) -> Prompt:
         """The user's posts, plan and question as one user turn, the answer as the assistant's turn."""
-        return Prompt((Message("user", self._template.render(view)), Message("assistant", view.answer)))
+        return Prompt((*conversation(self._template, view), Message("assistant", view.answer)))
 
     def rate(self, views: Sequence[AnswerView]) -> Iterator[tuple[int, Outcome]]:
         """Score each view."""
@@ -281,14 +336,15 @@ class InformationRater(LikelihoodRater):
 
     def render(self, view: AnswerView) -> Prompt:
         """As for the likelihood, and the same turn with neutral posts and plan in the place of the user's."""
-        anybody = self._template.render(as_anybody(view))
+        anybody = self._template.render(last_turn(as_anybody(view)))
         return Prompt((*super().render(view).messages, Message(ANYBODY, anybody)))
 
     def _requests(self, prompt: Prompt) -> tuple[Request, ...]:
-        turn, answer, anybody = prompt.messages
+        *earlier, turn, answer, anybody = prompt.messages
         if turn.content == anybody.content:
             return ()
-        own, neutral = Prompt((turn, answer)), Prompt((Message("user", anybody.content), answer))
+        own = Prompt((*earlier, turn, answer))
+        neutral = Prompt((*earlier, Message("user", anybody.content), answer))
         return (*super()._requests(own), *super()._requests(neutral))
 
     def _outcome(self, values: list[tuple[float, ...]], usage: dict[str, float]) -> Outcome:

@@ -21,7 +21,8 @@ from prbench.models.remote.dialects import DIALECTS, Dialect
 from prbench.models.remote.order import prefix_order, restored
 from prbench.models.remote.wire import PATIENT, Backoff, Wire, clean_url
 from prbench.prompts import Template, Unreadable, parse_rating, parse_verdict
-from prbench.types import AnswerView, Channel, Choice, Message, Outcome, PairView, Prompt
+from prbench.prompts.turns import judged_conversation
+from prbench.types import AnswerView, Channel, Choice, Outcome, PairView, Prompt
 from prbench.web import is_loopback
 
 __all__ = [
@@ -257,7 +258,7 @@ class _Judge(ChatGenerator):
         self._card = self._make_card(self.mode, parameters, template.reads)
 
     def _prompt(self, view: AnswerView | PairView) -> Prompt:
-        return Prompt((Message("user", self._template.render(view)),))
+        return Prompt(judged_conversation(self._template, view))
 
     def _ask(
         self, views: Sequence[AnswerView | PairView], read: Callable[[Completion], Outcome]

@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+from prbench.models.local.placement import input_device
 from prbench.models.local.prefix.attention import Branch, Layout, attending
 from prbench.models.local.prefix.plan import Piece, Step
 from prbench.models.local.prefix.tree import Tree
@@ -21,6 +22,7 @@ class CausalForward:
 
     def __init__(self, model: Any) -> None:
         self.model = model
+        self.device = input_device(model)
         self.by_branch = False
         """Whether a pack attends branch by branch, which the model must be known to bear; else under one mask."""
         self._cache: Any = None
@@ -55,7 +57,7 @@ class CausalForward:
             layer.prefix = step.prefix
         ids = [tree.arrays[piece.node.low][piece.start : piece.end].astype("int64") for piece in step.pieces]
         positions = [torch.arange(piece.start, piece.end) for piece in step.pieces]
-        device = self.model.device
+        device = self.device
         fields = {
             "input_ids": torch.cat([torch.from_numpy(part) for part in ids])[None].to(device),
             "position_ids": torch.cat(positions)[None].to(device),
@@ -80,7 +82,7 @@ class CausalForward:
         """Logits (rows × columns) at some (sequence, position) of a batch, padded on the right."""
         import torch
 
-        device = self.model.device
+        device = self.device
         width = max(len(ids) for ids in sequences)
         ids = torch.zeros(len(sequences), width, dtype=torch.long)
         mask = torch.zeros_like(ids)
@@ -111,7 +113,7 @@ class CausalForward:
         if not self.by_branch:
             hidden = self._hidden(step.pieces)
             mask = torch.cat([hidden.new_zeros(len(hidden), step.prefix), hidden], dim=1)
-            return nullcontext(mask[None, None].to(self.model.device))
+            return nullcontext(mask[None, None].to(self.device))
         layout = Layout(step.prefix, tuple(self._branches(step)))
         # A mask of four dimensions keeps transformers from making its own; nobody reads it.
         unread = torch.zeros(1, 1, 1, 1, dtype=self.model.dtype)

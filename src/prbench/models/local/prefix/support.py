@@ -28,7 +28,7 @@ def estimate_cost(forward: CausalForward) -> Cost:
     attention = 4 * config.num_hidden_layers * attention_width(config)
     slowdown = _ATTENTION_SLOWDOWN["branches" if forward.by_branch else "mask"]
     per_key = slowdown * attention / (2 * max(body_weights(model.base_model), 1))
-    per_pass = _PASS_IN_TOKENS.get(model.device.type, _PASS_IN_TOKENS_ELSEWHERE)
+    per_pass = _PASS_IN_TOKENS.get(forward.device.type, _PASS_IN_TOKENS_ELSEWHERE)
     return Cost(per_key, per_pass, siblings=not forward.by_branch)
 
 
@@ -36,7 +36,7 @@ def choose_way(forward: CausalForward) -> str | None:
     """Let packs attend in the fastest way that the model bears; where it bears none, say why in one sentence."""
     reason = _told_by_config(forward.model)
     if reason is None:
-        forward.by_branch = _may_branch(forward.model)
+        forward.by_branch = _may_branch(forward)
         reason = _tried(forward)
         if reason is not None and forward.by_branch:
             forward.by_branch = False
@@ -44,9 +44,9 @@ def choose_way(forward: CausalForward) -> str | None:
     return None if reason is None else f"prefixes are not shared, every prompt is run in full: {reason}"
 
 
-def _may_branch(model: Any) -> bool:
-    config = model.config.get_text_config(decoder=True)
-    return bool(model.device.type == "cpu" and config._attn_implementation == "sdpa")
+def _may_branch(forward: CausalForward) -> bool:
+    config = forward.model.config.get_text_config(decoder=True)
+    return bool(forward.device.type == "cpu" and config._attn_implementation == "sdpa")
 
 
 def _told_by_config(model: Any) -> str | None:

@@ -1,0 +1,75 @@
+"""Weights in 8 bits: torchao rounds the linear layers, and a sample tells what that changes.
+
+Activations stay in the run's precision (weight-only): rounding them as well changes many more preferences. What
+rounding does to a model's scores depends on the model, so it is measured, on prompts of the run itself, before and
+after; without a sample there is no number.
+"""
+
+import logging
+import statistics
+import warnings
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+from prbench.errors import MissingExtraError, ModelError
+from prbench.types import Message, Prompt
+
+
+def quantise(model: Any, address: str) -> None:
+    """Round the weights of a model's linear layers to 8 bits, in place."""
+    if getattr(model, "hf_device_map", None):
+        raise ModelError(
+            f"{address}: weights that are spread by --device-map cannot be rounded to 8 bits",
+            hint="leave one of the two out",
+        )
+    for name in ("torchao", "torch.utils._pytree"):  # it lists kernels for other machines that it cannot load
+        logging.getLogger(name).setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            from torchao.quantization import Int8WeightOnlyConfig, quantize_
+        except ImportError as error:
+            raise MissingExtraError(f"--quantize int8 for {address}", "int8") from error
+        quantize_(model, Int8WeightOnlyConfig())
+
+
+def choose_sample(prompts: Sequence[Prompt], most: int) -> list[Prompt]:
+    """Prompts to measure on: answers to the same turn together, as many as there is room for.
+
+    Example:
+        >>> prompts = [Prompt((Message("user", a), Message("assistant", b))) for a, b in ("ax", "by", "az")]
+        >>> ["".join(message.content for message in prompt.messages) for prompt in choose_sample(prompts, 2)]
+        ['ax', 'az']
+    """
+    groups: dict[tuple[Message, ...], dict[Prompt, None]] = {}
+    for prompt in prompts:
+        groups.setdefault(prompt.messages[:-1], {})[prompt] = None
+    return [prompt for group in groups.values() for prompt in group][:most]
+
+
+def describe_change(prompts: Sequence[Prompt], before: Sequence[float | None], after: Sequence[float | None]) -> str:
+    """Say in one sentence how scores differ, and how many pairs of answers to the same turn kept their order.
+
+    Example:
+        >>> prompts = [Prompt((Message("user", "Tea?"), Message("assistant", answer))) for answer in "ab"]
+        >>> describe_change(prompts, [1.0, 0.0], [1.1, -0.1])  # doctest: +NORMALIZE_WHITESPACE
+        'weights in 8 bits: on a sample of 2 prompts scores changed by 0.1 on average and 0.1 at most (their standard
+        deviation is 0.5); 1 of 1 pairs of answers kept their order'
+    """
+    known = [
+        (prompt, one, other)
+        for prompt, one, other in zip(prompts, before, after, strict=True)
+        if one is not None and other is not None
+    ]
+    if not known:
+        return "weights in 8 bits; no sample was scored in full precision, so what that changes is not known"
+    changes = [abs(other - one) for _, one, other in known]
+    pairs = [(left, right) for left, right in combinations(known, 2) if left[0].messages[:-1] == right[0].messages[:-1]]
+    same = sum((left[1] > right[1]) == (left[2] > right[2]) for left, right in pairs)
+    spread = statistics.pstdev([one for _, one, _ in known])
+    return (
+        f"weights in 8 bits: on a sample of {len(known)} prompts scores changed by {statistics.fmean(changes):.3g} on "
+        f"average and {max(changes):.3g} at most (their standard deviation is {spread:.3g}); {same} of {len(pairs)} "
+        f"pairs of answers kept their order"
+    )
