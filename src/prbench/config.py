@@ -24,15 +24,31 @@ class Price(Frozen):
 
     per_million_in: float = Field(ge=0)
     per_million_out: float = Field(ge=0)
+    per_million_cached: float | None = Field(default=None, ge=0)
+    """Of tokens that the provider had cached; None: as any token of a prompt."""
+    per_million_stored: float | None = Field(default=None, ge=0)
+    """Of tokens that the provider puts into its cache; None: as any token of a prompt."""
+    source: str = ""
+    """Where it is from, and of which day; empty where the user gave it."""
 
-    def cost_usd(self, tokens_in: float, tokens_out: float) -> float:
+    def cost_usd(self, tokens_in: float, tokens_out: float, cached: float = 0, stored: float = 0) -> float:
         """Price one call.
+
+        Args:
+            tokens_in: Of the prompt, all of them.
+            tokens_out: Written.
+            cached: Of the prompt's, those read from the provider's cache.
+            stored: Of the prompt's, those put into it.
 
         Example:
             >>> Price(per_million_in=1.0, per_million_out=2.0).cost_usd(500_000, 250_000)
             1.0
+            >>> Price(per_million_in=1.0, per_million_out=2.0, per_million_cached=0.1).cost_usd(1e6, 0, cached=1e6)
+            0.1
         """
-        return (tokens_in * self.per_million_in + tokens_out * self.per_million_out) / 1e6
+        special = ((cached, self.per_million_cached), (stored, self.per_million_stored))
+        saved = sum(tokens * (self.per_million_in - price) for tokens, price in special if price is not None)
+        return (tokens_in * self.per_million_in + tokens_out * self.per_million_out - saved) / 1e6
 
 
 _LATER = ("key_env", "body", "structured", "logprobs")

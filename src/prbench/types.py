@@ -127,12 +127,16 @@ _CHANNELS: dict[str, frozenset[Channel]] = {
     "none": frozenset(),
     "profile": frozenset({Channel.POSTS}),
     "retrieved": frozenset({Channel.POSTS}),
+    "pairs": frozenset({Channel.POSTS}),
     "other": frozenset({Channel.POSTS}),
     "opposite": frozenset({Channel.POSTS}),
     "plan": frozenset({Channel.PLAN}),
     "profile+plan": frozenset({Channel.POSTS, Channel.PLAN}),
     "oracle": frozenset({Channel.PLAN}),
 }
+
+_COUNTED = {"retrieved": "posts", "pairs": "labelled pairs"}
+"""Contexts that are written with a number, and of what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,14 +155,14 @@ class Context:
 
     @classmethod
     def parse(cls, text: str) -> "Context":
-        """Read `none`, `profile`, `retrieved@K`, `other`, `opposite`, `plan`, `profile+plan` or `oracle`."""
+        """Read `none`, `profile`, `retrieved@K`, `pairs@K`, `other`, `opposite`, `plan`, `profile+plan` or `oracle`."""
         text = text.strip()
-        if match := re.fullmatch(r"retrieved@([1-9][0-9]*)", text):
-            return cls("retrieved", int(match[1]))
-        if text == "retrieved" or text.startswith("retrieved@"):
-            raise ContextError(f"context {text!r} needs a number of posts", hint="for example retrieved@10")
+        if match := re.fullmatch(r"(retrieved|pairs)@([1-9][0-9]*)", text):
+            return cls(match[1], int(match[2]))
+        if (name := text.partition("@")[0]) in _COUNTED:
+            raise ContextError(f"context {text!r} needs a number of {_COUNTED[name]}", hint=f"for example {name}@10")
         if text not in _CHANNELS:
-            known = [name if name != "retrieved" else "retrieved@K" for name in _CHANNELS]
+            known = [f"{name}@K" if name in _COUNTED else name for name in _CHANNELS]
             raise ContextError(f"unknown context {text!r}", hint=did_you_mean(text, known))
         return cls(text)
 
@@ -268,6 +272,7 @@ class Prompt(NamedTuple):
 
 
 Choice = Literal["first", "second", "tie"]
+JurorVerdict = Literal["first", "second", "tie", "invalid"]
 Status = Literal["ok", "invalid", "failed"]
 
 
@@ -287,6 +292,10 @@ class Outcome(Frozen):
     """The model's words, where it has any."""
     tokens_in: Count = 0
     tokens_out: Count = 0
+    tokens_cached: Count = 0
+    """Of the prompt's tokens, those that the provider read from its cache."""
+    tokens_stored: Count = 0
+    """Of the prompt's tokens, those that the provider put into its cache."""
     latency_ms: float = 0.0
     cost_usd: float = 0.0
 
@@ -331,6 +340,7 @@ class CallUse(Frozen):
     """Content hash over who was asked and what."""
     tokens_in: Count = 0
     tokens_out: Count = 0
+    tokens_cached: Count = 0
     latency_ms: float = 0.0
     cost_usd: float = 0.0
     cached: bool = False
@@ -360,6 +370,8 @@ class Record(Frozen):
     dropped: tuple[str, ...] = ()
     """Ids of posts left out because they did not fit."""
     raw: tuple[str, ...] = ()
+    jurors: tuple[JurorVerdict, ...] = ()
+    """What each juror of a jury said, by positions as shown."""
     calls: tuple[CallUse, ...] = ()
     """The model calls behind this record; equal rendered inputs share one."""
 

@@ -1,6 +1,7 @@
 """Judges of today: parameters that an endpoint refuses, models that think, schemas, log-probabilities, providers."""
 
 import json
+import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -371,3 +372,38 @@ def test_the_command_line_passes_it_all_on(tmp_path):
     assert "response_format" in body
     assert "--body 'nothing' should be KEY=VALUE" in str(wrong.exception)
     assert json.loads((tmp_path / "run" / "result.json").read_text())["result"]["model"]
+
+
+def test_prices_are_looked_up_by_host_and_a_price_of_ones_own_wins(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    listed = load("gpt-5-mini@https://api.openai.com/v1", ModelOptions()).card.price
+    assert (listed.per_million_in, listed.per_million_out, listed.per_million_cached) == (0.25, 2.0, 0.025)
+    assert listed.source.startswith("genai-prices 0.")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+    sonnet = load_model("anthropic:claude-sonnet-4-5").card.price
+    assert (sonnet.per_million_in, sonnet.per_million_cached, sonnet.per_million_stored) == (3.0, 0.3, 3.75)
+    assert load_model("gemini:gemini-2.5-flash").card.price.per_million_in > 0
+    own = Price(per_million_in=7, per_million_out=8)
+    assert load("gpt-5-mini@https://api.openai.com/v1", ModelOptions(price=own)).card.price == own
+    for unknown in ("gpt-5-mini@http://127.0.0.1:1/v1", "nonesuch@https://api.openai.com/v1"):
+        assert load(unknown, ModelOptions()).card.price is None
+
+
+def test_without_the_list_there_is_no_price(monkeypatch):
+    monkeypatch.setitem(sys.modules, "genai_prices", None)
+    assert load("gpt-5-mini@https://api.openai.com/v1", ModelOptions()).card.price is None
+
+
+def test_cached_tokens_have_their_own_price():
+    usage = {
+        "input_tokens": 100,
+        "output_tokens": 10,
+        "cache_read_input_tokens": 800,
+        "cache_creation_input_tokens": 100,
+    }
+    body = {"content": [{"type": "text", "text": "Result: A"}], "stop_reason": "end_turn", "usage": usage}
+    price = Price(per_million_in=10, per_million_out=20, per_million_cached=1, per_million_stored=12)
+    with Provider(body) as server:
+        [(_, outcome)] = judge(server, "anthropic", price=price).compare(views(1))
+    assert (outcome.tokens_in, outcome.tokens_cached, outcome.tokens_stored) == (1000, 800, 100)
+    assert outcome.cost_usd == pytest.approx((100 * 10 + 800 * 1 + 100 * 12 + 10 * 20) / 1e6)

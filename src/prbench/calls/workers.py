@@ -11,7 +11,7 @@ from prbench.types import Frozen
 
 EngineName = Literal["local", "ray"]
 AUTO = "auto"
-_REMOTE = ("chat", "http")
+_REMOTE = ("chat", "anthropic", "gemini", "http")
 """Models that answer elsewhere: more processes here would only send more requests."""
 _BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 

@@ -32,8 +32,7 @@ def run_tables(result: Result) -> list[Table]:
         tables.append(effects)
     tables.append(_checks(result))
     tables += run_plan_tables(result)
-    if published := _published(result):
-        tables.append(published)
+    tables += [table for table in (_jury(result), _published(result)) if table is not None]
     tables += [table for table in (_categories(result), *_by(result)) if table.rows]
     return tables
 
@@ -53,7 +52,7 @@ def brief_tables(result: Result) -> list[Table]:
     """What a run comes to, in a few lines: accuracy by what was shown, the baselines, and what it took."""
     rows = []
     for name, context in result.contexts.items():
-        shown = _SHOWN.get(name) or f"the {name.partition('@')[2]} posts nearest to the question"
+        shown = _SHOWN.get(name) or _counted(name)
         rows.append([shown, interval(context.accuracy), bar(context.accuracy.value), count(context.accuracy.n)])
     rows += [[_SHOWN.get(name, name), "unsupported", "", ""] for name in result.unsupported]
     counts = result.suite.counts
@@ -61,8 +60,12 @@ def brief_tables(result: Result) -> list[Table]:
     notes = [_baseline_line(result), *_cost(result), *_open_ends(result)]
     notes += [f"warning: {warning}" for warning in result.warnings]
     brief = Table(title, ["shown", "accuracy [95 %]", "", "pairs"], rows, [note for note in notes if note])
-    published = _published(result)
-    return [brief] if published is None else [brief, published]
+    return [brief, *(table for table in (_jury(result), _published(result)) if table is not None)]
+
+
+def _counted(name: str) -> str:
+    kind, _, number = name.partition("@")
+    return f"up to {number} pairs the user judged" if kind == "pairs" else f"the {number} posts nearest to the question"
 
 
 def _baseline_line(result: Result) -> str:
@@ -178,12 +181,14 @@ def _cost(result: Result) -> list[str]:
     usage, timing = result.usage, result.timing
     parts = [f"{usage.distinct_calls:,} calls in place of {usage.calls_without_sharing:,}"]
     if usage.tokens_in:
-        parts.append(f"{usage.tokens_in + usage.tokens_out:,} tokens")
+        cached = f", {usage.tokens_cached:,} from the provider's cache" if usage.tokens_cached else ""
+        parts.append(f"{usage.tokens_in + usage.tokens_out:,} tokens{cached}")
     if timing is not None:
         parts += _speed(timing)
     if usage.cost_usd:
         spent = timing.spent_usd if timing is not None else 0.0
-        parts.append(f"${usage.cost_usd:.4f} (${spent:.4f} spent in this run)")
+        source = f"; prices: {price.source}" if (price := result.model.price) and price.source else ""
+        parts.append(f"${usage.cost_usd:.4f} (${spent:.4f} spent in this run{source})")
     return [" · ".join(parts)]
 
 
@@ -243,6 +248,19 @@ def _effect(result: Result, effect: Effect) -> str:
 
 def _relation(relation: str) -> str:
     return {"silent": "is silent", "mixed": "agrees in part"}.get(relation, relation)
+
+
+def _jury(result: Result) -> Table | None:
+    """Each juror alone, and how often jurors agree."""
+    found = {name: context.jury for name, context in result.contexts.items() if context.jury is not None}
+    if not found:
+        return None
+    jurors = list(next(iter(found.values())).jurors)
+    rows = [[juror, *(interval(one.jurors[juror]) for one in found.values())] for juror in jurors]
+    rows.append(["two jurors agree", *(interval(one.agreement) for one in found.values())])
+    rows.append(["all jurors agree", *(interval(one.unanimous) for one in found.values())])
+    notes = ["Accuracy of each juror alone; how often two jurors, and all of them, say the same in the same order."]
+    return Table("Jury", ["juror", *(_label(result, name) for name in found)], rows, notes)
 
 
 def _published(result: Result) -> Table | None:

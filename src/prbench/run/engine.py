@@ -7,6 +7,7 @@ from contextlib import closing
 from typing import Any, Protocol
 
 from prbench.calls import Asker, CallCache, View
+from prbench.config import Price
 from prbench.errors import BudgetError
 from prbench.models import ModelCard
 from prbench.run.work import Task, Work
@@ -31,6 +32,7 @@ class Engine:
         append: Takes each finished record.
         spent_usd: What this run has cost already.
         max_cost_usd: Stop, resumably, when this much is spent.
+        read: What the outcomes behind a record come to, by the order that was shown.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class Engine:
         *,
         spent_usd: float = 0.0,
         max_cost_usd: float | None = None,
+        read: Callable[[Sequence[Outcome], str], Mapping[str, Any]] | None = None,
     ) -> None:
         self._card = card
         self.asker = asker
@@ -51,6 +54,7 @@ class Engine:
         self.listener: Listener | None = None
         """Hears of each finished record."""
         self._max_cost_usd = max_cost_usd
+        self._read = read or verdict_fields
         self._outcomes: dict[str, Outcome] = {}
         self._cached: set[str] = set()
         self.spent_usd = spent_usd
@@ -102,7 +106,7 @@ class Engine:
         price = self._card.price
         if price is None:
             return outcome
-        return outcome.model_copy(update={"cost_usd": price.cost_usd(outcome.tokens_in, outcome.tokens_out)})
+        return outcome.model_copy(update={"cost_usd": _cost(price, outcome)})
 
     def _answer(self, key: str, outcome: Outcome, waiting: "_Waiting") -> None:
         self._outcomes[key] = outcome
@@ -126,7 +130,7 @@ class Engine:
             dropped=task.dropped,
             raw=tuple(outcome.raw for outcome in outcomes if outcome.raw),
             calls=tuple(self._use(key) for key in task.keys),
-            **verdict_fields(outcomes, task.order),
+            **self._read(outcomes, task.order),
         )
 
     def _use(self, key: str) -> CallUse:
@@ -135,6 +139,7 @@ class Engine:
             key=key,
             tokens_in=outcome.tokens_in,
             tokens_out=outcome.tokens_out,
+            tokens_cached=outcome.tokens_cached,
             latency_ms=outcome.latency_ms,
             cost_usd=outcome.cost_usd,
             cached=key in self._cached,
@@ -163,6 +168,10 @@ def verdict_fields(outcomes: Sequence[Outcome], order: str) -> Mapping[str, Any]
         return {"status": "invalid", "reason": "the model gave no verdict"}
     margin = only.margin if only.margin is None or order != "chosen-second" else -only.margin
     return {"status": "ok", "verdict": only.verdict, "margin": margin}
+
+
+def _cost(price: Price, outcome: Outcome) -> float:
+    return price.cost_usd(outcome.tokens_in, outcome.tokens_out, outcome.tokens_cached, outcome.tokens_stored)
 
 
 class _Waiting:

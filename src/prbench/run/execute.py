@@ -14,11 +14,11 @@ from typing import Any, Self
 from pydantic import Field
 
 from prbench import stats
-from prbench.calls import Asker, CallCache, Workers, open_asker
+from prbench.calls import Asker, CallCache, InProcess, Workers, open_asker
 from prbench.config import digest
-from prbench.errors import PrbenchError, RunError
+from prbench.errors import ConfigError, PrbenchError, RunError
 from prbench.files import Appender, exists
-from prbench.models import Replay
+from prbench.models import Jury, Replay
 from prbench.results import QUALITY, Result, RunFolder, Timing, distinct_calls, read_plans, read_result, recompute
 from prbench.results.parquet import write_parquet
 from prbench.run.engine import Engine, Listener
@@ -76,6 +76,11 @@ def execute(
         workers: How many copies of the model answer; default: the one that is open here.
     """
     asker = open_asker(workers or Workers(), session.model, session.address, session.config.options)
+    if session.adapts and not isinstance(asker, InProcess):
+        raise ConfigError(
+            "a model that is fitted to labelled pairs cannot be shared out",
+            hint="leave out --workers and --engine, or the context pairs@K",
+        )
     new = not exists(folder.path, raises=RunError)
     with folder.locked():
         try:
@@ -106,7 +111,8 @@ def _execute(
     spent += sum(call.cost_usd for call in distinct_calls(records.values()) if not call.cached)
     with Appender(folder.records_path) as appender:
         keep = _keeper(records, appender)
-        engine = Engine(session.model.card, asker, cache, keep, spent_usd=spent, max_cost_usd=max_cost_usd)
+        read = session.model.verdict if isinstance(session.model, Jury) else None
+        engine = Engine(session.model.card, asker, cache, keep, spent_usd=spent, max_cost_usd=max_cost_usd, read=read)
         _make_records(session, engine, records, listening, planning)
     elapsed_s = time.perf_counter() - started
     timing = _timing(records.values(), engine, elapsed_s)

@@ -239,10 +239,13 @@ class Completions:
         if self.price is not None:
             # A server that reports no usage must not make a run look free: a budget would never end it.
             tokens_in = said.tokens_in or estimate_tokens(prompt)
-            cost_usd = self.price.cost_usd(tokens_in, said.tokens_out or _tokens(said.text or ""))
+            tokens_out = said.tokens_out or _tokens(said.text or "")
+            cost_usd = self.price.cost_usd(tokens_in, tokens_out, said.tokens_cached or 0, said.tokens_stored)
         return {
             "tokens_in": said.tokens_in,
             "tokens_out": said.tokens_out,
+            "tokens_cached": said.tokens_cached or 0,
+            "tokens_stored": said.tokens_stored,
             "latency_ms": latency_ms,
             "cost_usd": cost_usd,
         }

@@ -29,7 +29,7 @@ from prbench.results import (
 )
 from prbench.types import Context, Record
 
-_ORDER = ("none", "profile", "retrieved", "plan", "profile+plan", "other", "opposite", "oracle")
+_ORDER = ("none", "profile", "retrieved", "pairs", "plan", "profile+plan", "other", "opposite", "oracle")
 
 
 class Entry(NamedTuple):

@@ -38,6 +38,8 @@ def context_words(name: str) -> str:
         the 5 own posts nearest to the question
     """
     context = Context.parse(name)
+    if context.name == "pairs":
+        return f"up to {context.k} pairs that the user has judged"
     return _WORDS.get(context.name) or f"the {context.k} own posts nearest to the question"
 
 
