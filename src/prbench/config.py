@@ -24,20 +24,47 @@ class Price(Frozen):
 
     per_million_in: float = Field(ge=0)
     per_million_out: float = Field(ge=0)
+    per_million_cached: float | None = Field(default=None, ge=0)
+    """Of tokens that the provider had cached; None: as any token of a prompt."""
+    per_million_stored: float | None = Field(default=None, ge=0)
+    """Of tokens that the provider puts into its cache; None: as any token of a prompt."""
+    source: str = ""
+    """Where it is from, and of which day; empty where the user gave it."""
 
     @property
     def costs(self) -> bool:
         """Whether a call costs anything."""
-        return self.per_million_in > 0 or self.per_million_out > 0
+        return self.most_usd(1, 1) > 0
 
-    def cost_usd(self, tokens_in: float, tokens_out: float) -> float:
+    def cost_usd(self, tokens_in: float, tokens_out: float, cached: float = 0, stored: float = 0) -> float:
         """Price one call.
+
+        Args:
+            tokens_in: Of the prompt, all of them.
+            tokens_out: Written.
+            cached: Of the prompt's, those read from the provider's cache.
+            stored: Of the prompt's, those put into it.
 
         Example:
             >>> Price(per_million_in=1.0, per_million_out=2.0).cost_usd(500_000, 250_000)
             1.0
+            >>> Price(per_million_in=1.0, per_million_out=2.0, per_million_cached=0.1).cost_usd(1e6, 0, cached=1e6)
+            0.1
         """
-        return (tokens_in * self.per_million_in + tokens_out * self.per_million_out) / 1e6
+        cached = min(cached, tokens_in)  # a provider that counts more must not make a call cheaper than free
+        special = ((cached, self.per_million_cached), (min(stored, tokens_in - cached), self.per_million_stored))
+        saved = sum(tokens * (self.per_million_in - price) for tokens, price in special if price is not None)
+        return (tokens_in * self.per_million_in + tokens_out * self.per_million_out - saved) / 1e6
+
+    def most_usd(self, tokens_in: float, tokens_out: float) -> float:
+        """The most that one call can cost, whatever the provider's cache does with its prompt.
+
+        Example:
+            >>> Price(per_million_in=1.0, per_million_out=2.0, per_million_stored=1.25).most_usd(1e6, 1e6)
+            3.25
+        """
+        dearest = max(self.per_million_in, self.per_million_cached or 0.0, self.per_million_stored or 0.0)
+        return (tokens_in * dearest + tokens_out * self.per_million_out) / 1e6
 
 
 _LATER = (

@@ -155,6 +155,7 @@ _CHANNELS: dict[str, frozenset[Channel]] = {
     "retrieved": frozenset({Channel.POSTS}),
     "recent": frozenset({Channel.POSTS}),
     "diluted": frozenset({Channel.POSTS}),
+    "pairs": frozenset({Channel.POSTS}),
     "other": frozenset({Channel.POSTS}),
     "opposite": frozenset({Channel.POSTS}),
     "plan": frozenset({Channel.PLAN}),
@@ -162,9 +163,8 @@ _CHANNELS: dict[str, frozenset[Channel]] = {
     "oracle": frozenset({Channel.PLAN}),
 }
 
-
-_COUNTED = ("retrieved", "recent", "diluted")
-"""Contexts that are written with a number of posts: `retrieved@5`."""
+_COUNTED = {"retrieved": "posts", "recent": "posts", "diluted": "posts", "pairs": "labelled pairs"}
+"""Contexts that are written with a number, and of what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,12 +183,14 @@ class Context:
 
     @classmethod
     def parse(cls, text: str) -> "Context":
-        """Read the name of a context; `retrieved`, `recent` and `diluted` have a number of posts, as `recent@5`."""
+        """Read the name of a context; some have a number of posts or labelled pairs, as `recent@5` or `pairs@3`."""
         text = text.strip()
         name, _, number = text.partition("@")
         if name in _COUNTED:
             if not re.fullmatch(r"[1-9][0-9]*", number):
-                raise ContextError(f"context {text!r} needs a number of posts", hint=f"for example {name}@10")
+                raise ContextError(
+                    f"context {text!r} needs a number of {_COUNTED[name]}", hint=f"for example {name}@10"
+                )
             return cls(name, int(number))
         if text not in _CHANNELS:
             known = [f"{name}@K" if name in _COUNTED else name for name in _CHANNELS]
@@ -299,6 +301,7 @@ class Prompt(NamedTuple):
 
 
 Choice = Literal["first", "second", "tie"]
+JurorVerdict = Literal["first", "second", "tie", "invalid"]
 Status = Literal["ok", "invalid", "failed"]
 
 
@@ -318,6 +321,10 @@ class Outcome(Frozen):
     """The model's words, where it has any."""
     tokens_in: Count = 0
     tokens_out: Count = 0
+    tokens_cached: Count = 0
+    """Of the prompt's tokens, those that the provider read from its cache."""
+    tokens_stored: Count = 0
+    """Of the prompt's tokens, those that the provider put into its cache."""
     latency_ms: float = 0.0
     cost_usd: float = 0.0
 
@@ -362,6 +369,7 @@ class CallUse(Frozen):
     """Content hash over who was asked and what."""
     tokens_in: Count = 0
     tokens_out: Count = 0
+    tokens_cached: Count = 0
     latency_ms: float = 0.0
     cost_usd: float = 0.0
     cached: bool = False
@@ -391,6 +399,8 @@ class Record(Frozen):
     dropped: tuple[str, ...] = ()
     """Ids of posts left out because they did not fit."""
     raw: tuple[str, ...] = ()
+    jurors: tuple[JurorVerdict, ...] = ()
+    """What each juror of a jury said, by positions as shown."""
     calls: tuple[CallUse, ...] = ()
     """The model calls behind this record; equal rendered inputs share one."""
 

@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from prbench.contexts.budget import Budget, Fitted, Unfit, render_all
+from prbench.contexts.budget import Fitted, PromptBudget, Unfit, render_all
 from prbench.models.protocols import Model, Windowed
 from prbench.models.python import wrap
 from prbench.rank import BM25, Ranker
@@ -150,7 +150,7 @@ def compares(question, first, second, posts):
 def test_the_posts_chosen_are_those_that_measuring_everything_chooses(tokens, function, count, window):
     shown = views(count)
     quick, slow = (Read(wrap(function), tokens, window) for _ in range(2))
-    found, expected = Budget(quick, BM25()), MeasuredWhole(slow, BM25())
+    found, expected = PromptBudget(quick, BM25()), MeasuredWhole(slow, BM25())
     fitted = [found.fit(view) for view in shown]
     assert [tuple(one) for one in fitted] == [tuple(expected.fit(view)) for view in shown]
     assert sum(bool(one.dropped) for one in fitted) > count / 4  # not all fit, and not all were cut
@@ -161,8 +161,8 @@ def test_the_posts_chosen_are_those_that_measuring_everything_chooses(tokens, fu
 def test_what_does_not_fit_says_by_how_much():
     model = Read(wrap(rates), chat, window=20)
     (view,) = views(1)
-    assert isinstance(Budget(model, BM25()).fit(view), Unfit)
-    bare = Budget(model, BM25()).fit(replace(view, posts=()))
+    assert isinstance(PromptBudget(model, BM25()).fit(view), Unfit)
+    bare = PromptBudget(model, BM25()).fit(replace(view, posts=()))
     over = max(chat(prompt) for prompt in render_all(model, replace(view, posts=()))) - 20
     assert bare.reason == f"question and answer alone are {over} tokens over the window of 20"
 
@@ -172,7 +172,7 @@ def test_sums_that_are_far_off_are_measured_instead():
         return sum(len(message.content) for message in prompt.messages) ** 2 // 3000
 
     model = Read(wrap(rates), squared, window=300)
-    found = Budget(model, BM25())
+    found = PromptBudget(model, BM25())
     for view in views(60):
         fitted = found.fit(view)
         if isinstance(fitted, Fitted):

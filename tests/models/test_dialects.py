@@ -1,6 +1,7 @@
 """Judges of today: parameters that an endpoint refuses, models that think, schemas, log-probabilities, providers."""
 
 import json
+import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -10,6 +11,7 @@ from prbench.cli import app
 from prbench.config import ModelOptions, Price
 from prbench.errors import ModelError
 from prbench.models import load_generator, load_model
+from prbench.models.meter import metered
 from prbench.models.remote.chat import load
 from prbench.models.remote.wire import Backoff
 from prbench.types import Message, PairView, Post, Prompt
@@ -371,3 +373,63 @@ def test_the_command_line_passes_it_all_on(tmp_path):
     assert "response_format" in body
     assert "--body 'nothing' should be KEY=VALUE" in str(wrong.exception)
     assert json.loads((tmp_path / "run" / "result.json").read_text())["result"]["model"]
+
+
+def test_prices_are_looked_up_by_host_and_a_price_of_ones_own_wins(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    listed = load("gpt-5-mini@https://api.openai.com/v1", ModelOptions()).card.price
+    assert (listed.per_million_in, listed.per_million_out, listed.per_million_cached) == (0.25, 2.0, 0.025)
+    assert listed.source.startswith("genai-prices 0.")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+    sonnet = load_model("anthropic:claude-sonnet-4-5").card.price
+    assert (sonnet.per_million_in, sonnet.per_million_cached, sonnet.per_million_stored) == (3.0, 0.3, 3.75)
+    assert load_model("gemini:gemini-2.5-flash").card.price.per_million_in > 0
+    own = Price(per_million_in=7, per_million_out=8)
+    assert load("gpt-5-mini@https://api.openai.com/v1", ModelOptions(price=own)).card.price == own
+    for unknown in ("gpt-5-mini@http://127.0.0.1:1/v1", "nonesuch@https://api.openai.com/v1"):
+        assert load(unknown, ModelOptions()).card.price is None
+
+
+def test_without_the_list_there_is_no_price(monkeypatch):
+    monkeypatch.setitem(sys.modules, "genai_prices", None)
+    assert load("gpt-5-mini@https://api.openai.com/v1", ModelOptions()).card.price is None
+
+
+def test_cached_tokens_have_their_own_price():
+    usage = {
+        "input_tokens": 100,
+        "output_tokens": 10,
+        "cache_read_input_tokens": 800,
+        "cache_creation_input_tokens": 100,
+    }
+    body = {"content": [{"type": "text", "text": "Result: A"}], "stop_reason": "end_turn", "usage": usage}
+    price = Price(per_million_in=10, per_million_out=20, per_million_cached=1, per_million_stored=12)
+    meter = Written()
+    with Provider(body) as server, metered(meter):
+        [(_, outcome)] = judge(server, "anthropic", price=price).compare(views(1))
+        cheap = price.model_copy(update={"per_million_stored": None})
+        list(judge(server, "anthropic", price=cheap).compare(views(1)))
+    assert (outcome.tokens_in, outcome.tokens_cached, outcome.tokens_stored) == (1000, 800, 100)
+    assert outcome.cost_usd == pytest.approx((100 * 10 + 800 * 1 + 100 * 12 + 10 * 20) / 1e6)
+    assert meter.costs[0] == outcome.cost_usd
+    most, most_without_storing = meter.most
+    assert most > most_without_storing > 1024 * 20 / 1e6  # every token of the prompt at its dearest, none from a cache
+
+
+class Written:
+    """A meter that writes down what it is told."""
+
+    def __init__(self):
+        self.most, self.costs = [], []
+
+    def begin(self, most_usd, *, again=False):
+        self.most.append(most_usd)
+        return len(self.most)
+
+    def settle(self, number, cost_usd):
+        self.costs.append(cost_usd)
+
+
+def test_a_provider_that_counts_more_cached_tokens_than_tokens_makes_nothing_cheaper_than_free():
+    price = Price(per_million_in=10, per_million_out=0, per_million_cached=1, per_million_stored=2)
+    assert price.cost_usd(1e6, 0, cached=5e6, stored=5e6) == 1.0

@@ -6,13 +6,11 @@ from typing import Literal
 from prbench.calls.ask import Asker, InProcess
 from prbench.config import ModelOptions
 from prbench.errors import ConfigError, MissingExtraError, did_you_mean
-from prbench.models import Model, Replay, Sized
+from prbench.models import Jury, Model, Replay, Sized, is_hosted
 from prbench.types import Frozen
 
 EngineName = Literal["local", "ray"]
 AUTO = "auto"
-_REMOTE = ("chat", "http")
-"""Models that answer elsewhere: more processes here would only send more requests."""
 _BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 
@@ -114,9 +112,10 @@ def _shareable(model: Model, address: str | None) -> str:
             f"{model.card.address}: a model given as a Python object cannot be sent to other processes",
             hint="give it by address, for example 'py:my_module:score', or leave out workers and engine",
         )
-    if address.partition(":")[0] in _REMOTE:
+    asked = [juror.card.address for juror in model.jurors] if isinstance(model, Jury) else [address]
+    if hosted := next(filter(is_hosted, asked), None):
         raise ConfigError(
-            f"{address} answers elsewhere: more processes here would not make it faster",
+            f"{hosted} answers elsewhere: more processes here would not make it faster",
             hint="--concurrency sets how many requests are under way at once",
         )
     return address

@@ -16,6 +16,7 @@ from prbench.cli.pull import pull
 from prbench.cli.report import report
 from prbench.cli.scorecard import scorecard
 from prbench.cli.serve import serve
+from prbench.cli.stress import stress
 from prbench.cli.study import study_app
 from prbench.cli.train import train
 from prbench.cli.view import view
@@ -31,6 +32,7 @@ app.command()(prompt)
 app.command()(report)
 app.command()(scorecard)
 app.command()(serve)
+app.command()(stress)
 app.command()(train)
 app.command()(view)
 app.add_typer(annotate_app, name="annotate")

@@ -200,14 +200,20 @@ def doctor(format: str) -> None:
 
 
 def read_price(text: str | None) -> Price | None:
-    """Read `IN,OUT` in US dollars per million tokens."""
+    """Read `IN,OUT` or `IN,OUT,CACHED` in US dollars per million tokens."""
     if text is None:
         return None
     try:
-        price_in, price_out = map(float, text.split(","))
-        return Price(per_million_in=price_in, per_million_out=price_out)
+        price_in, price_out, *cached = map(float, text.split(","))
+        if len(cached) > 1:
+            raise ValueError(text)
+        return Price(
+            per_million_in=price_in, per_million_out=price_out, per_million_cached=cached[0] if cached else None
+        )
     except ValueError as error:
-        raise ConfigError(f"--price {text!r} should be IN,OUT", hint="for example --price 0.15,0.60") from error
+        raise ConfigError(
+            f"--price {text!r} should be IN,OUT or IN,OUT,CACHED", hint="for example --price 0.15,0.60"
+        ) from error
 
 
 def _folded(text: str) -> str:

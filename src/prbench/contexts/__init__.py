@@ -3,6 +3,7 @@
 from prbench.contexts.budget import Unfit, render_all
 from prbench.contexts.builder import ContextBuilder, Shown, ShownAnswers, aspect_line
 from prbench.contexts.derange import derangement, mirror_twins, user_stances
+from prbench.contexts.judged import judged_pairs, known_as, questions_aside
 
 __all__ = [
     "ContextBuilder",
@@ -11,7 +12,10 @@ __all__ = [
     "Unfit",
     "aspect_line",
     "derangement",
+    "judged_pairs",
+    "known_as",
     "mirror_twins",
+    "questions_aside",
     "render_all",
     "user_stances",
 ]

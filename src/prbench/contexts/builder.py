@@ -6,10 +6,11 @@ from typing import NamedTuple
 from prbench.contexts.budget import PromptBudget, Unfit
 from prbench.contexts.derange import mirror_twins, other_users
 from prbench.contexts.dilute import Pool, dilute, silent_posts
+from prbench.contexts.judged import as_posts, known_as
 from prbench.errors import ContextError
 from prbench.models import Model
 from prbench.rank import BM25, Ranker
-from prbench.types import AnswerView, Aspect, Context, Pair, PairView, Post
+from prbench.types import AnswerView, Aspect, Context, Judgment, Pair, PairView, Post
 
 
 class Shown(NamedTuple):
@@ -35,6 +36,8 @@ class ContextBuilder:
         ranker: Chooses posts for `retrieved@k` and where not all fit.
         seed: Of the derangement behind `other`, and of what `diluted@k` adds.
         plans: Inferred aspects by pair id, for `plan` and `profile+plan`.
+        judged: Labelled pairs by user, for `pairs@K`.
+        adapts: Whether the model was fitted to these pairs, so that they are not shown as text.
 
     Example:
         >>> from prbench.models import load_model
@@ -52,12 +55,17 @@ class ContextBuilder:
         ranker: Ranker | None = None,
         seed: int = 0,
         plans: Mapping[str, tuple[str, ...]] | None = None,
+        judged: Mapping[str, Sequence[Judgment]] | None = None,
+        adapts: bool = False,
     ) -> None:
         self._pairs = pairs
         self._ranker = ranker or BM25()
         self._seed = seed
         self._plans = {} if plans is None else plans
-        self._budget = PromptBudget(model, self._ranker)
+        self._judged = judged or {}
+        self._adapts = adapts
+        jurors: Sequence[Model] = getattr(model, "jurors", (model,))
+        self._budgets = [PromptBudget(juror, self._ranker) for juror in jurors]  # all jurors are shown the same
         self._others: dict[tuple[str, str], str] | None = None
         self._twins: dict[str, Pair] | None = None
         self._silent: Pool | None = None
@@ -68,13 +76,20 @@ class ContextBuilder:
     def show(self, pair: Pair, context: Context) -> Shown | Unfit:
         """What the model sees of this pair in this context, or why it can see nothing."""
         view = self._view(pair, context)
-        fitted = view if isinstance(view, Unfit) else self._budget.fit(view)
-        return fitted if isinstance(fitted, Unfit) else Shown(fitted.view, fitted.dropped)
+        if isinstance(view, Unfit):
+            return view
+        dropped: tuple[str, ...] = ()
+        for budget in self._budgets:
+            fitted = budget.fit(view)
+            if isinstance(fitted, Unfit):
+                return fitted
+            view, dropped = fitted.view, dropped + fitted.dropped
+        return Shown(view, dropped)
 
     def show_answers(self, pair: Pair, context: Context, answers: Sequence[str]) -> ShownAnswers | Unfit:
         """What a Rater sees of other answers to the pair's question, as it would see the pair's own."""
         view = self._view(pair, context)
-        fitted = view if isinstance(view, Unfit) else self._budget.fit_all(view, answers)
+        fitted = view if isinstance(view, Unfit) else self._budgets[0].fit_all(view, answers)
         if isinstance(fitted, Unfit):
             return fitted
         shown = fitted.view
@@ -86,8 +101,9 @@ class ContextBuilder:
         plan = self._plan(pair, context)
         if isinstance(plan, Unfit):
             return plan
-        if "posts" in context.needs and not posts:
-            return Unfit(f"user {user!r} has no posts to show")
+        fitted = context.name == "pairs" and self._adapts
+        if "posts" in context.needs and not posts and not fitted:
+            return Unfit(f"user {user!r} has no {'labelled pairs' if context.name == 'pairs' else 'posts'} to show")
         return PairView(pair.question, pair.chosen, pair.rejected, posts, plan, user, pair.turns)
 
     def _posts(self, pair: Pair, context: Context) -> tuple[str | None, tuple[Post, ...]]:
@@ -103,6 +119,11 @@ class ContextBuilder:
                 if self._silent is None:
                     self._silent = silent_posts(self._pairs)
                 return pair.user, dilute(pair, context.k or 0, self._silent, self._seed)
+            case "pairs":
+                judgments = self._judged.get(pair.user, ())[: context.k]
+                if self._adapts and judgments:
+                    return known_as(pair.user, judgments), ()
+                return pair.user, as_posts(judgments)
             case "other":
                 other = self._other(pair)
                 return other, self._profiles[pair.tags.get("split", ""), other]

@@ -2,6 +2,7 @@
 
 from prbench.config import ModelOptions, Price
 from prbench.models.effort import Effort
+from prbench.models.jury import Jury, is_hosted, seated
 from prbench.models.lists import alone, as_ranker
 from prbench.models.protocols import (
     Accounted,
@@ -33,6 +34,7 @@ __all__ = [
     "Foreseeable",
     "Forgetful",
     "Generator",
+    "Jury",
     "Model",
     "ModelCard",
     "ModelOptions",
@@ -47,9 +49,11 @@ __all__ = [
     "alone",
     "as_ranker",
     "is_adaptive",
+    "is_hosted",
     "is_rater",
     "load_encoder",
     "load_generator",
     "load_model",
     "schemes",
+    "seated",
 ]

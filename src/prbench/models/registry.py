@@ -84,6 +84,7 @@ BUILTIN: dict[str, Scheme] = {
         "a personalized reward model: trained by `prbench train`, or the one that ships",
         "prbench.models.personal.rater:load",
     ),
+    "jury": Scheme("jury:ADDRESS,ADDRESS,…[#majority|mean]", "several models, one verdict", "prbench.models.jury:load"),
     "stored": Scheme("stored:FILE", "scores computed elsewhere, by pair id", "prbench.models.stored:load"),
     "py": Scheme("py:MODULE:ATTR", "a Python function, Rater or Comparer", "prbench.models.python:load"),
 }

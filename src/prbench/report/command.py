@@ -53,7 +53,8 @@ def _arguments(config: RunConfig) -> Iterator[str]:
     yield from _changed(_OPTIONS, config.options, ModelOptions())
     if config.options.price is not None:
         price = config.options.price
-        yield from ("--price", f"{price.per_million_in:g},{price.per_million_out:g}")
+        each = (price.per_million_in, price.per_million_out, price.per_million_cached)
+        yield from ("--price", ",".join(f"{one:g}" for one in each if one is not None))
     for name, value in config.options.body.items():
         yield from ("--body", f"{name}={value if isinstance(value, str) else json.dumps(value)}")
     if config.options.logprobs:

@@ -20,6 +20,7 @@ from prbench.results import (
 )
 from prbench.run import Forecast
 from prbench.show import Table, bar, count, interval, p_value, percent, points
+from prbench.show.page import context_words
 from prbench.stats import Estimate, Standing
 
 Scored = ContextResult | BaselineResult
@@ -32,8 +33,7 @@ def run_tables(result: Result) -> list[Table]:
         tables.append(effects)
     tables.append(_checks(result))
     tables += run_plan_tables(result)
-    if published := _published(result):
-        tables.append(published)
+    tables += [table for table in (_jury(result), _published(result)) if table is not None]
     tables += [table for table in (_categories(result), *_by(result)) if table.rows]
     return tables
 
@@ -53,7 +53,7 @@ def brief_tables(result: Result) -> list[Table]:
     """What a run comes to, in a few lines: accuracy by what was shown, the baselines, and what it took."""
     rows = []
     for name, context in result.contexts.items():
-        shown = _SHOWN.get(name) or f"the {name.partition('@')[2]} posts nearest to the question"
+        shown = _SHOWN.get(name) or context_words(name)
         rows.append([shown, interval(context.accuracy), bar(context.accuracy.value), count(context.accuracy.n)])
     rows += [[_SHOWN.get(name, name), "unsupported", "", ""] for name in result.unsupported]
     counts = result.suite.counts
@@ -61,8 +61,7 @@ def brief_tables(result: Result) -> list[Table]:
     notes = [_baseline_line(result), *_cost(result), *_open_ends(result)]
     notes += [f"warning: {warning}" for warning in result.warnings]
     brief = Table(title, ["shown", "accuracy [95 %]", "", "pairs"], rows, [note for note in notes if note])
-    published = _published(result)
-    return [brief] if published is None else [brief, published]
+    return [brief, *(table for table in (_jury(result), _published(result)) if table is not None)]
 
 
 def _baseline_line(result: Result) -> str:
@@ -178,12 +177,14 @@ def _cost(result: Result) -> list[str]:
     usage, timing = result.usage, result.timing
     parts = [f"{usage.distinct_calls:,} calls in place of {usage.calls_without_sharing:,}"]
     if usage.tokens_in:
-        parts.append(f"{usage.tokens_in + usage.tokens_out:,} tokens")
+        cached = f", {usage.tokens_cached:,} from the provider's cache" if usage.tokens_cached else ""
+        parts.append(f"{usage.tokens_in + usage.tokens_out:,} tokens{cached}")
     if timing is not None:
         parts += _speed(timing)
     if usage.cost_usd or (timing is not None and timing.spent_usd):
         spent = timing.spent_usd if timing is not None else 0.0
-        parts.append(f"${usage.cost_usd:.4f} (${spent:.4f} spent in this run{_unsettled(timing)})")
+        source = f"; prices: {price.source}" if (price := result.model.price) and price.source else ""
+        parts.append(f"${usage.cost_usd:.4f} (${spent:.4f} spent in this run{_unsettled(timing)}{source})")
     if timing is not None and timing.retries:
         parts.append(f"{timing.retries:,} requests sent again")
     return [" · ".join(parts)]
@@ -252,6 +253,19 @@ def _effect(result: Result, effect: Effect) -> str:
 
 def _relation(relation: str) -> str:
     return {"silent": "is silent", "mixed": "agrees in part"}.get(relation, relation)
+
+
+def _jury(result: Result) -> Table | None:
+    """Each juror alone, and how often jurors agree."""
+    found = {name: context.jury for name, context in result.contexts.items() if context.jury is not None}
+    if not found:
+        return None
+    jurors = list(next(iter(found.values())).jurors)
+    rows = [[juror, *(interval(one.jurors[juror]) for one in found.values())] for juror in jurors]
+    rows.append(["two jurors agree", *(interval(one.agreement) for one in found.values())])
+    rows.append(["all jurors agree", *(interval(one.unanimous) for one in found.values())])
+    notes = ["Accuracy of each juror alone; how often two jurors, and all of them, say the same in the same order."]
+    return Table("Jury", ["juror", *(_label(result, name) for name in found)], rows, notes)
 
 
 def _published(result: Result) -> Table | None:

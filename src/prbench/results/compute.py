@@ -69,7 +69,12 @@ def compute_result(
     """All aggregates of a run; timing, which is measured, is not among them."""
     records, plans = list(records), list(plans)
     measure = Measure(
-        config.seed, config.resamples, config.by, facts.stances, calibrated=facts.card.units == "log-odds"
+        config.seed,
+        config.resamples,
+        config.by,
+        facts.stances,
+        calibrated=facts.card.units == "log-odds",
+        jurors=[juror["address"] for juror in facts.card.parameters.get("jurors", ())],
     )
     credits = credits_by_context(rows, records, facts.contexts, facts.expected)
     contexts = {name: _context(measure, facts.dataset.name, name, rows, credits[name]) for name in facts.contexts}
@@ -119,6 +124,7 @@ def _usage(records: Sequence[Record], plans: Iterable[Plan]) -> Usage:
         plans=len(written),
         tokens_in=sum(use.tokens_in for use in uses),
         tokens_out=sum(use.tokens_out for use in uses),
+        **({"tokens_cached": cached} if (cached := sum(call.tokens_cached for call in calls)) else {}),
         cost_usd=round(sum(use.cost_usd for use in uses), 9),
         posts_dropped=stats.wilson(dropped, posts),
     )

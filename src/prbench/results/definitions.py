@@ -19,6 +19,10 @@ METRICS = {
     "longer wins": "how often the longer answer wins, among pairs of unequal length; also Pearson's r with the log "
     "ratio of lengths",
     "ECE, Brier": "calibration of σ(score difference), or of a Comparer's log-odds",
+    "two jurors agree, all jurors agree": "juries: how often two jurors say the same of a pair in the same order; "
+    "share of pairs on which all of them do, in every order",
+    "verdicts changed": "`prbench stress`: share of the pairs in which a change shows whose winner changes with it; to "
+    "or from a tie counts ½",
     "as published": "what the formula of the benchmark that a suite is gives (RewardBench 2, RM-Bench, JudgeBench, "
     "RMGAP), or best-of-N where rows have several answers; the table says the formula, and what these "
     "records do not give",
@@ -26,6 +30,8 @@ METRICS = {
     "recent@k": "a context: only the last K of the user's own posts",
     "diluted@k": "a context: the user's own posts among K everyday posts that show nothing, by other people of the "
     "same split; the same K for both halves of a couple and all their pairs, by seed: how much noise a model stands",
+    "pairs@k": "a context: up to K other pairs that the user has judged, as text or through `fit_user`; never a pair "
+    "that is scored, nor a question that is scored for that user",
 }
 """By the names that tables use."""
 

@@ -4,11 +4,13 @@ Each metric draws from a generator seeded by the run's seed and the metric's own
 others are computed.
 """
 
+import itertools
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from statistics import fmean
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,7 +18,7 @@ import numpy as np
 from prbench import stats
 from prbench.results.credits import Credit, Credits
 from prbench.results.effects import DIFFERENCES, HEADROOM, own_context
-from prbench.results.result import BaselineResult, ContextResult, Effects, Headroom, WorstGroup
+from prbench.results.result import BaselineResult, ContextResult, Effects, Headroom, JuryResult, WorstGroup
 from prbench.stats import Clusters, Estimate, LengthBias, Standing
 from prbench.types import Context, Record
 
@@ -35,6 +37,7 @@ class Measure:
         by: Tags to report groups by.
         stances: What each user of the suite wants on each axis, to sort the users shown under `other`.
         calibrated: Whether score differences of a Rater are log-odds; a Comparer's margins always are.
+        jurors: Addresses of the jurors, where the model is a jury.
     """
 
     def __init__(
@@ -45,12 +48,14 @@ class Measure:
         stances: Mapping[str, Mapping[str, str]] | None = None,
         *,
         calibrated: bool = False,
+        jurors: Sequence[str] = (),
     ) -> None:
         self._seed = seed
         self._resamples = resamples
         self._by = by
         self._stances = stances or {}
         self._calibrated = calibrated
+        self._jurors = jurors
 
     def context(self, name: str, credits: Credits) -> ContextResult:
         """Everything about one context."""
@@ -60,7 +65,7 @@ class Measure:
         further: Json = {}
         if rows:
             further |= self._users(name, rows) | self._mirror(name, rows)
-            further |= self._calibration(name, rows) | self._position(name, rows)
+            further |= self._calibration(name, rows) | self._position(name, rows) | self._jury(name, rows)
         if relation := self._relation(name, rows):
             further["shown_user"] = relation
         return ContextResult(
@@ -189,6 +194,23 @@ class Measure:
         )
         return {"position": found}
 
+    def _jury(self, name: str, rows: Sequence[Credit]) -> Json:
+        if not self._jurors or not all(record.jurors for row in rows for record in row.records):
+            return {}
+        alone: dict[str, Estimate] = {}
+        for number, juror in enumerate(self._jurors):
+            judged = [(row, earned) for row in rows if (earned := juror_credits(row, number))]
+            credits = [fmean(earned) for _, earned in judged]
+            alone[juror] = self.mean(f"{name} {juror}", [row for row, _ in judged], credits)
+        shares = [fmean(map(_agreement, (record.jurors for record in row.records))) for row in rows]
+        unanimous = [float(all(len(set(record.jurors)) == 1 for record in row.records)) for row in rows]
+        found = JuryResult(
+            agreement=self.mean(f"{name} agreement", rows, shares),
+            unanimous=self.mean(f"{name} unanimous", rows, unanimous),
+            jurors=alone,
+        )
+        return {"jury": found}
+
     def _length(self, name: str, rows: Sequence[Credit]) -> LengthBias | None:
         if not rows:
             return None
@@ -265,6 +287,18 @@ def relation(wanted: Mapping[str, str], held: Mapping[str, str]) -> str:
     if len(same) < len(wanted) or len(set(same)) > 1:
         return "mixed"
     return "agrees" if same[0] else "opposes"
+
+
+def juror_credits(row: Credit, number: int) -> list[float]:
+    """What one juror alone would have earned in each order and repeat; without verdict nothing."""
+    own = ((record, record.jurors[number]) for record in row.records)
+    said = [record.model_copy(update={"verdict": verdict}) for record, verdict in own if verdict != "invalid"]
+    return [record.credit for record in said if record.credit is not None]
+
+
+def _agreement(said: Sequence[str]) -> float:
+    """Share of all two jurors who say the same."""
+    return fmean(one == two for one, two in itertools.combinations(said, 2))
 
 
 def _common(one: Credits, two: Credits) -> tuple[list[Credit], list[float], list[float]]:

@@ -12,7 +12,7 @@ from prbench.types import Record
 TABLE = "records.parquet"
 _FLOATS = ("chosen_score", "rejected_score", "margin")
 _INTEGERS = ("repeat", "posts")
-_LISTS = ("dropped", "raw", "calls")
+_LISTS = ("dropped", "raw", "jurors", "calls")
 
 
 def write_parquet(path: Path, records: Iterable[Record]) -> None:

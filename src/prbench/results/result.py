@@ -40,6 +40,17 @@ class WorstGroup(Frozen):
     n: int
 
 
+class JuryResult(Frozen):
+    """How the jurors of a jury stand to each other."""
+
+    agreement: Estimate
+    """Share of two jurors' verdicts, on the same pair in the same order, that are equal; mean over pairs."""
+    unanimous: Estimate
+    """Share of pairs on which all jurors say the same in every order."""
+    jurors: Mapping[str, Estimate]
+    """Accuracy of each juror alone."""
+
+
 class ContextResult(Frozen):
     """What a model did in one context."""
 
@@ -70,6 +81,7 @@ class ContextResult(Frozen):
     position: PositionBias | None = None
     shown_user: Mapping[str, Estimate] | None = None
     """Accuracy by how the user who was shown stands to what decides the pair."""
+    jury: JuryResult | None = None
     published: PublishedScores | None = None
     """By the formulas of the benchmark that the suite is, where it is one or its rows have several answers."""
 
@@ -108,6 +120,8 @@ class Usage(Frozen):
     plans: int
     tokens_in: int
     tokens_out: int
+    tokens_cached: int | None = None
+    """Of the prompts' tokens, those that a provider read from its cache; None where there were none."""
     cost_usd: int | float
     posts_dropped: Estimate
 

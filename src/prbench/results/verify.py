@@ -34,6 +34,8 @@ _SEALED = (
 _TOLERANCE = 1e-9
 """Sums may differ in the last bits where the records are read in another order."""
 _ABSENT = "(absent)"
+_LATER_COLUMNS: dict[str, Any] = {"jurors": []}
+"""Columns that tables of older versions do not have, and what they would hold there."""
 
 
 class Mismatch(NamedTuple):
@@ -169,7 +171,7 @@ def _table(folder: RunFolder, records: Iterable[Record]) -> Iterator[Mismatch]:
     if not path.exists():
         yield Mismatch(f"/{TABLE}", _ABSENT, len(computed))
         return
-    rows = read_table(path)
+    rows = [{**_LATER_COLUMNS, **row} for row in read_table(path)]
     stored = {(row.get("pair"), row.get("context"), row.get("order"), row.get("repeat")): row for row in rows}
     yield Mismatch(f"/{TABLE}/rows", len(rows), len(computed))
     names = {name: None for row in (*rows[:1], *computed.values()) for name in row}

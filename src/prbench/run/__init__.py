@@ -1,7 +1,7 @@
 """Runs: from a suite and a model to a kept result; resume, progress, budget."""
 
 from prbench.run.evaluate import Running, evaluate_session, forecast_session
-from prbench.run.execute import Evaluation, check_claim, execute
+from prbench.run.execute import Evaluation, check_claim, execute, open_budget
 from prbench.run.forecast import Forecast, forecast
 from prbench.run.plans import PlanFile, fetch_matcher, open_matcher
 from prbench.run.progress import Progress
@@ -20,5 +20,6 @@ __all__ = [
     "fetch_matcher",
     "forecast",
     "forecast_session",
+    "open_budget",
     "open_matcher",
 ]

@@ -7,6 +7,7 @@ from contextlib import closing
 from typing import Any, Protocol
 
 from prbench.calls import Asker, Budget, CallCache, View
+from prbench.config import Price
 from prbench.models import ModelCard
 from prbench.run.work import Task, Work
 from prbench.types import CallUse, Outcome, Record
@@ -29,6 +30,7 @@ class Engine:
         cache: Answers of earlier runs; None asks everything anew.
         append: Takes each finished record.
         budget: Counts what is spent, and stops resumably at its limit.
+        read: What the outcomes behind a record come to, by the order that was shown.
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class Engine:
         cache: CallCache | None,
         append: Callable[[Record], None],
         budget: Budget | None = None,
+        read: Callable[[Sequence[Outcome], str], Mapping[str, Any]] | None = None,
     ) -> None:
         self._card = card
         self.asker = asker
@@ -48,6 +51,7 @@ class Engine:
         """Hears of each finished record."""
         self.budget = budget or Budget()
         """Knows what was spent."""
+        self._read = read or verdict_fields
         self._outcomes: dict[str, Outcome] = {}
         self._cached: set[str] = set()
         self.asked = 0
@@ -92,7 +96,7 @@ class Engine:
         price = self._card.price
         if price is None:
             return outcome
-        return outcome.model_copy(update={"cost_usd": price.cost_usd(outcome.tokens_in, outcome.tokens_out)})
+        return outcome.model_copy(update={"cost_usd": _cost(price, outcome)})
 
     def _answer(self, key: str, outcome: Outcome, waiting: "_Waiting") -> None:
         self._outcomes[key] = outcome
@@ -116,7 +120,7 @@ class Engine:
             dropped=task.dropped,
             raw=tuple(outcome.raw for outcome in outcomes if outcome.raw),
             calls=tuple(self._use(key) for key in task.keys),
-            **verdict_fields(outcomes, task.order),
+            **self._read(outcomes, task.order),
         )
 
     def _use(self, key: str) -> CallUse:
@@ -125,6 +129,7 @@ class Engine:
             key=key,
             tokens_in=outcome.tokens_in,
             tokens_out=outcome.tokens_out,
+            tokens_cached=outcome.tokens_cached,
             latency_ms=outcome.latency_ms,
             cost_usd=outcome.cost_usd,
             cached=key in self._cached,
@@ -155,6 +160,10 @@ def verdict_fields(outcomes: Sequence[Outcome], order: str) -> Mapping[str, Any]
         return {"status": "invalid", "reason": "the model's margin speaks against its verdict"}
     margin = only.margin if only.margin is None or order != "chosen-second" else -only.margin
     return {"status": "ok", "verdict": only.verdict, "margin": margin}
+
+
+def _cost(price: Price, outcome: Outcome) -> float:
+    return price.cost_usd(outcome.tokens_in, outcome.tokens_out, outcome.tokens_cached, outcome.tokens_stored)
 
 
 class _Waiting:

@@ -14,12 +14,12 @@ from typing import Any, Self
 from pydantic import Field
 
 from prbench import stats
-from prbench.calls import Asker, Budget, CallCache, Spending, Workers, open_asker
+from prbench.calls import Asker, Budget, CallCache, InProcess, Spending, Workers, open_asker
 from prbench.calls.budget import FILE as SPEND
 from prbench.config import digest
-from prbench.errors import PrbenchError, RunError
+from prbench.errors import ConfigError, PrbenchError, RunError
 from prbench.files import Appender, exists
-from prbench.models import Replay
+from prbench.models import Jury, Replay
 from prbench.results import (
     QUALITY,
     Result,
@@ -88,6 +88,11 @@ def execute(
         workers: How many copies of the model answer; default: the one that is open here.
     """
     asker = open_asker(workers or Workers(), session.model, session.address, session.config.options)
+    if session.adapts and not isinstance(asker, InProcess):
+        raise ConfigError(
+            "a model that is fitted to labelled pairs cannot be shared out",
+            hint="leave out --workers and --engine, or the context pairs@K",
+        )
     new = not exists(folder.path, raises=RunError)
     with folder.locked():
         try:
@@ -113,11 +118,12 @@ def _execute(
         folder.set_aside(["records.jsonl", "plans.jsonl", QUALITY, SPEND])
     started = time.perf_counter()
     records = folder.records()
+    read = session.model.verdict if isinstance(session.model, Jury) else None
     with open_budget(folder, max_cost_usd, records) as budget:
         make_plans(session, folder, cache, budget)
         measure_plans(session, folder)
         with Appender(folder.records_path) as appender:
-            engine = Engine(session.model.card, asker, cache, _keeper(records, appender), budget)
+            engine = Engine(session.model.card, asker, cache, _keeper(records, appender), budget, read)
             _make_records(session, engine, records, listening, planning)
     elapsed_s = time.perf_counter() - started
     timing = _timing(records.values(), engine, elapsed_s)

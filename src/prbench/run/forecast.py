@@ -2,16 +2,19 @@
 
 import itertools
 import time
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from prbench.calls import CallCache
 from prbench.config import Price
 from prbench.contexts import Unfit
-from prbench.models import Foreseeable, Model, Replay, Sized, Windowed, is_rater
+from prbench.models import Foreseeable, Jury, Model, Replay, Sized, Windowed, is_hosted, is_rater, seated
 from prbench.run.session import Session
 from prbench.run.work import Planning, Slot, Work, render
 from prbench.types import AnswerView, Frozen, PairView, Prompt, Record
+
+Number = TypeVar("Number", int, float)
 
 _TYPICAL_REPLY_TOKENS = 200
 """What a judge writes before its verdict, for an estimate of cost; the true number is only known afterwards."""
@@ -53,10 +56,10 @@ def forecast(
     work = Work() if isinstance(session.model, Replay) else session.work(done, planning)
     cached = cache.find(list(work.calls)) if cache is not None and session.model.card.reusable else {}
     views = [view for key, view in work.calls.items() if key not in cached]
-    sample = _sampled(session.model, views)
-    tokens = round(sample.tokens / max(sample.calls, 1) * len(views))
+    shares = _shares(session.model, views)
+    tokens = sum(share.tokens for share in shares)
     plans, plan_cost = _plans(session)
-    cost = _cost(session.model.card.price, tokens, len(views))
+    cost = _cost(shares)
     return Forecast(
         pairs=len(session.suite),
         contexts=tuple(map(str, session.contexts)),
@@ -69,11 +72,11 @@ def forecast(
         calls_to_make=len(views),
         plans_to_make=plans,
         tokens_in=tokens,
-        tokens_counted=sample.counted,
-        calls_sampled=sample.calls,
-        tokens_computed=None if sample.fresh is None else round(sample.fresh * tokens),
+        tokens_counted=all(share.sample.counted for share in shares),
+        calls_sampled=sum(share.sample.calls for share in shares),
+        tokens_computed=_all(share.computed for share in shares),
         cost_usd=None if cost is None or plan_cost is None else cost + plan_cost,
-        time_s=_time(session.model, sample, tokens, len(views)),
+        time_s=_all(share.seconds for share in shares),
     )
 
 
@@ -98,6 +101,50 @@ def _plans(session: Session) -> tuple[int, float | None]:
     return len(prompts), price.cost_usd(
         len(prompts) * mean + reading * mean, (len(prompts) + reading) * _TYPICAL_REPLY_TOKENS
     )
+
+
+class _Share(NamedTuple):
+    """What one model is asked: the model of a run, or each juror of a jury."""
+
+    model: Any
+    calls: int
+    sample: "_Sample"
+
+    @property
+    def tokens(self) -> int:
+        """Of all its calls, from those that were measured."""
+        return round(self.sample.tokens / max(self.sample.calls, 1) * self.calls)
+
+    @property
+    def computed(self) -> int | None:
+        """Of these, what is computed; None for a model that runs elsewhere."""
+        return None if self.sample.fresh is None else round(self.sample.fresh * self.tokens)
+
+    @property
+    def seconds(self) -> float | None:
+        """What they take; None for a model that runs elsewhere."""
+        return _time(self.model, self.sample, self.tokens, self.calls)
+
+
+def _all(parts: Iterable[Number | None]) -> Number | None:
+    """The sum of all parts; None where one is not known."""
+    known = list(parts)
+    if any(part is None for part in known):
+        return None
+    return sum((part for part in known if part is not None), start=0)
+
+
+def _shares(model: Model, views: Sequence[AnswerView | PairView]) -> list[_Share]:
+    asked: dict[int, list[AnswerView | PairView]] = defaultdict(list)
+    models: Sequence[Any] = model.jurors if isinstance(model, Jury) else (model,)
+    for view in views:
+        one, plain = seated(model, view)
+        asked[next(number for number, known in enumerate(models) if known is one)].append(plain)
+    return [
+        _Share(one, len(asked[number]), _sampled(one, asked[number]))
+        for number, one in enumerate(models)
+        if asked[number] or len(models) == 1
+    ]
 
 
 class _Sample(NamedTuple):
@@ -180,8 +227,16 @@ def _letters(prompt: Prompt) -> int:
     return sum(len(message.content.encode()) for message in prompt.messages)
 
 
-def _cost(price: Price | None, tokens: int, calls: int) -> float | None:
-    return None if price is None else price.cost_usd(tokens, calls * _TYPICAL_REPLY_TOKENS)
+def _cost(shares: Sequence[_Share]) -> float | None:
+    """What all of it costs; None where a model has no price. A juror that runs here costs nothing."""
+    total = 0.0
+    for share in shares:
+        price: Price | None = share.model.card.price
+        if price is not None:
+            total += price.cost_usd(share.tokens, share.calls * _TYPICAL_REPLY_TOKENS)
+        elif len(shares) == 1 or is_hosted(share.model.card.address):
+            return None
+    return total
 
 
 def _time(model: Model, sample: _Sample, tokens: int, calls: int) -> float | None:

@@ -8,16 +8,26 @@ from pathlib import Path
 from typing import Any, cast
 
 from prbench.config import ModelOptions, RunConfig, digest
-from prbench.contexts import ContextBuilder, user_stances
+from prbench.contexts import ContextBuilder, judged_pairs, known_as, questions_aside, user_stances
 from prbench.data import Suite, load_pairs
 from prbench.errors import ConfigError, did_you_mean
-from prbench.models import BASELINES, Model, Rater, Replay, is_rater, load_encoder, load_generator, load_model
+from prbench.models import (
+    BASELINES,
+    Adaptive,
+    Model,
+    Rater,
+    Replay,
+    is_rater,
+    load_encoder,
+    load_generator,
+    load_model,
+)
 from prbench.plan import Plan, Planner, StoredPlans
 from prbench.rank import BM25, Dense, Ranker
 from prbench.results import BaselineScore, PairRow, RunFacts
 from prbench.run.replay import check_contexts
 from prbench.run.work import Planning, Slot, Work, plan_work
-from prbench.types import AnswerView, Context, Record
+from prbench.types import AnswerView, Context, Judgment, Record
 
 Json = dict[str, Any]
 
@@ -41,12 +51,12 @@ class Session:
         self.address = address if model is not None else config.model
         self.everything = suite if suite is not None else _load(config)
         self.config = config = _pinned(config, self.everything)
-        self.suite = _selected(self.everything, config)
+        self.suite = _set_aside(_selected(self.everything, config), self.everything, config)
         self.suite.check()
         self.model = model if model is not None else load_model(config.model, config.options)
         contexts = [Context.parse(name) for name in config.contexts]
         reads = self.model.card.reads
-        lacking = _lacking(self.suite, self.everything) if not isinstance(self.model, Replay) else {}
+        lacking = {} if isinstance(self.model, Replay) else _lacking(self.suite, self.everything) | self._unjudged()
         self.notes = _notes(self.suite, [lacking[c.name] for c in contexts if c.name in lacking])
         """What a user should know of the suite before reading numbers."""
         self.contexts = [c for c in contexts if c.needs <= reads and c.name not in lacking]
@@ -105,6 +115,30 @@ class Session:
         options = self.config.options if own else self._helping
         return Planner(load_generator(self.config.planner or self.config.model, options), self.ranker)
 
+    @cached_property
+    def judged(self) -> dict[str, tuple[Judgment, ...]]:
+        """Labelled pairs of each user, as many as any context shows."""
+        most = _most_pairs(self.config)
+        return judged_pairs(self.everything, self.suite, most, self.config.seed) if most else {}
+
+    @property
+    def adapts(self) -> bool:
+        """Whether the model is fitted to labelled pairs where a context has them, instead of being shown them."""
+        wanted = any(context.name == "pairs" for context in self.contexts)
+        return wanted and isinstance(self.model, Adaptive) and bool(getattr(self.model, "adapts", True))
+
+    def _unjudged(self) -> dict[str, str]:
+        why = "no user has judged pairs besides those that are scored"
+        return {} if any(self.judged.values()) else {"pairs": why}
+
+    def _fit_users(self) -> None:
+        """Let an adaptive model learn each user's pairs, under a name of their own for each number of them."""
+        for context in self.contexts:
+            for user, judgments in self.judged.items():
+                if context.name == "pairs" and judgments[: context.k]:
+                    some = judgments[: context.k]
+                    cast(Adaptive, self.model).fit_user(known_as(user, some), some)
+
     def work(self, done: Mapping[Slot, Record] | None = None, planning: Planning | None = None) -> Work:
         """What is still to be asked; every prompt is built here, before the first call."""
         return plan_work(
@@ -130,7 +164,17 @@ class Session:
                 pair.id: plan.plan for pair in self.suite if (plan := self.plans.get(planner.key(pair))) and plan.plan
             }
         )
-        return ContextBuilder(self.everything, self.model, ranker=self.ranker, seed=self.config.seed, plans=plans)
+        if self.adapts:
+            self._fit_users()
+        return ContextBuilder(
+            self.everything,
+            self.model,
+            ranker=self.ranker,
+            seed=self.config.seed,
+            plans=plans,
+            judged=self.judged,
+            adapts=self.adapts,
+        )
 
     @property
     def facts(self) -> RunFacts:
@@ -192,6 +236,22 @@ def _selected(suite: Suite, config: RunConfig) -> Suite:
     if not len(suite):
         raise ConfigError(f"suite {suite.record.name!r} has no pairs to evaluate")
     return suite if config.limit is None else suite.limit(config.limit, config.seed)
+
+
+def _most_pairs(config: RunConfig) -> int:
+    parsed = [Context.parse(name) for name in config.contexts]
+    return max((context.k or 0 for context in parsed if context.name == "pairs"), default=0)
+
+
+def _set_aside(suite: Suite, everything: Suite, config: RunConfig) -> Suite:
+    """Without the questions whose pairs are users' histories, under every context, so that all score the same."""
+    if not (most := _most_pairs(config)):
+        return suite
+    aside = questions_aside(everything, suite, most, config.seed)
+    if not aside:
+        return suite
+    note = f"{len(aside)} questions set aside as labelled pairs"
+    return suite.filter(lambda pair: pair.question not in aside, note=note)
 
 
 def _lacking(suite: Suite, everything: Suite) -> dict[str, str]:

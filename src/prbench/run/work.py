@@ -12,8 +12,8 @@ from typing import NamedTuple, cast
 from prbench.calls import call_key
 from prbench.contexts import ContextBuilder, Unfit
 from prbench.errors import ContextError
-from prbench.models import Model, is_rater
-from prbench.types import AnswerView, Context, Order, Pair, PairView, Prompt, Record
+from prbench.models import Jury, Model, is_rater, seated
+from prbench.types import AnswerView, Context, Message, Order, Pair, PairView, Prompt, Record
 
 Slot = tuple[str, str, str, int]
 Planning = Callable[[int, int], None]
@@ -132,18 +132,25 @@ def _add(
     for order, repeat in slots:
         view = shown.view.swap() if order == "chosen-second" else shown.view
         calls = {_key(model, call_view, repeat): call_view for call_view in _call_views(model, view)}
+        whose = pair.user if context.name == "pairs" else view.user
         for key in sorted(calls):  # the order of asking must not tell a model which answer is the chosen one
             work.calls.setdefault(key, calls[key])
         keys = tuple(calls)
-        work.tasks.append(Task(pair.id, str(context), order, repeat, keys, view.user, len(view.posts), shown.dropped))
+        work.tasks.append(Task(pair.id, str(context), order, repeat, keys, whose, len(view.posts), shown.dropped))
 
 
 def _call_views(model: Model, view: PairView) -> tuple[AnswerView | PairView, ...]:
+    if isinstance(model, Jury):
+        return model.seats(view)
     return view.answers() if is_rater(model) else (view,)
 
 
 def _key(model: Model, view: AnswerView | PairView, repeat: int) -> str:
-    return call_key(model.card, render(model, view), repeat)
+    asked, plain = seated(model, view)
+    prompt = render(asked, plain)
+    if plain.user is not None and "\0judged\0" in plain.user:  # what the model was fitted to need not be in its prompt
+        prompt = Prompt((*prompt.messages, Message("judged pairs", plain.user)))
+    return call_key(asked.card, prompt, repeat)
 
 
 def render(model: Model, view: AnswerView | PairView) -> Prompt:

@@ -26,8 +26,8 @@ class Entry(Frozen):
     name: str = ""
     """What the row is called; default: the address."""
     context: str = "profile"
-    """How the user is shown to it: `profile`, `retrieved@K`, `recent@K`, `diluted@K`, `plan`, `profile+plan`, or
-    `oracle`, which leaks."""
+    """How the user is shown to it: `profile`, `retrieved@K`, `recent@K`, `diluted@K`, `pairs@K`, `plan`,
+    `profile+plan`, or `oracle`, which leaks."""
     planner: str | None = None
     """Address of the model that writes plans, for the contexts that need them; default: the model itself."""
     limit: int | None = Field(default=None, ge=1)
@@ -42,7 +42,7 @@ class Entry(Frozen):
         context = Context.parse(name)
         if context.name in ("none", "other", "opposite"):
             raise ValueError(
-                "a row shows the user: profile, retrieved@K, recent@K, diluted@K, plan, profile+plan or oracle"
+                "a row shows the user: profile, retrieved@K, recent@K, diluted@K, pairs@K, plan, profile+plan or oracle"
             )
         return str(context)
 

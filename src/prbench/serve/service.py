@@ -281,6 +281,10 @@ def open_service(
 
 
 def _check_suite(suite: Suite, context: Context) -> None:
+    if context.name == "pairs":
+        raise ConfigError(
+            "a server shows no labelled pairs of a suite", hint="send them as feedback to a model that adapts"
+        )
     if context.name == "oracle" and not any(pair.rubric_aspects for pair in suite):
         raise ConfigError(f"suite {suite.record.name!r} has no rubric that 'oracle' could show")
     if context.name == "opposite" and not any("mirror" in pair.tags for pair in suite):

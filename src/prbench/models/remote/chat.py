@@ -19,6 +19,7 @@ from prbench.models.protocols import ModelCard
 from prbench.models.remote.completions import Call, Completion, Completions, estimate_tokens
 from prbench.models.remote.dialects import DIALECTS, Dialect
 from prbench.models.remote.order import prefix_order, restored
+from prbench.models.remote.prices import listed_price
 from prbench.models.remote.wire import PATIENT, Backoff, Wire, clean_url
 from prbench.prompts import Template, Unreadable, parse_rating, parse_verdict
 from prbench.prompts.turns import judged_conversation
@@ -135,7 +136,7 @@ def _completions(address: _Address, options: ModelOptions, backoff: Backoff) -> 
         address.model,
         dialect,
         concurrency=options.concurrency,
-        price=options.price,
+        price=options.price or listed_price(address.model, address.base_url),
         body=dict(options.body),
         structured=options.structured,
     )
@@ -232,7 +233,7 @@ class ChatGenerator:
             reads=reads,
             parameters=parameters,
             deterministic=options.temperature == 0,
-            price=options.price,
+            price=self._completions.price,
         )
 
 
@@ -284,6 +285,11 @@ class ChatComparer(_Judge):
     """A chat model as pairwise judge."""
 
     mode: Mode = "compare"
+
+    @property
+    def has_margins(self) -> bool:
+        """Whether verdicts come with log-odds, as far as the endpoint gives them."""
+        return self._options.logprobs
 
     def render(self, view: PairView) -> Prompt:
         """Exactly what the model will receive for this view."""

@@ -248,6 +248,8 @@ class Completions:
         return {
             "tokens_in": said.tokens_in,
             "tokens_out": said.tokens_out,
+            "tokens_cached": said.tokens_cached or 0,
+            "tokens_stored": said.tokens_stored,
             "latency_ms": latency_ms,
             "cost_usd": self._cost_usd(said, prompt),
         }
@@ -257,7 +259,8 @@ class Completions:
             return 0.0
         # A server that reports no usage must not make a run look free: a budget would never end it.
         tokens_in = said.tokens_in or estimate_tokens(prompt)
-        return self.price.cost_usd(tokens_in, said.tokens_out or _tokens(said.text or ""))
+        tokens_out = said.tokens_out or _tokens(said.text or "")
+        return self.price.cost_usd(tokens_in, tokens_out, said.tokens_cached or 0, said.tokens_stored)
 
     def _most_usd(self, body: Mapping[str, Any]) -> float:
         """The most that a request can cost: every byte of it a token, and a reply of the longest length allowed."""
@@ -265,7 +268,7 @@ class Completions:
             return 0.0
         size = len(json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass"))
         limits = [value for name, value in _numbers(body) if name in _LENGTH_LIMITS]
-        return self.price.cost_usd(size, max(limits, default=_THINKING))
+        return self.price.most_usd(size, max(limits, default=_THINKING))
 
 
 def _numbers(body: Mapping[str, Any]) -> Iterator[tuple[str, int]]:

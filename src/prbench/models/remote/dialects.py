@@ -42,6 +42,8 @@ class Said(NamedTuple):
     tokens_thought: int = 0
     tokens_cached: int | None = None
     """Of the prompt's, those that the server had computed before; None where it does not say."""
+    tokens_stored: int = 0
+    """Of the prompt's, those that the server put into its cache, where it says so."""
     tokens: tuple[tuple[str, dict[str, float]], ...] = ()
     """Each token of the text, with the log-probabilities of its rivals, where they were asked for."""
 
@@ -166,7 +168,7 @@ class OpenAI:
             used.completion_tokens,
             thought_tokens,
             used.prompt_tokens_details.cached_tokens if used.prompt_tokens_details else None,
-            tuple((one.token, {top.token: top.logprob for top in one.top_logprobs}) for one in tokens),
+            tokens=tuple((one.token, {top.token: top.logprob for top in one.top_logprobs}) for one in tokens),
         )
 
 
@@ -231,6 +233,7 @@ class Anthropic:
             used.input_tokens + (cached or 0) + (used.cache_creation_input_tokens or 0),
             used.output_tokens,
             tokens_cached=cached,
+            tokens_stored=used.cache_creation_input_tokens or 0,
         )
 
 

@@ -15,7 +15,10 @@ from prbench.results import BaselineResult, ContextResult, Effects, own_context,
 from prbench.stats import Standing
 from prbench.types import Context
 
-_ORDER = ("profile", "retrieved", "recent", "diluted", "profile+plan", "plan", "none", "other", "opposite", "oracle")
+_ORDER = (
+    *("profile", "retrieved", "recent", "diluted", "pairs"),
+    *("profile+plan", "plan", "none", "other", "opposite", "oracle"),
+)
 _ENOUGH = 0.5
 """A model without a verdict on more than this share of the pairs is listed but not ranked: what it answered is a choice
 of its own."""

@@ -30,7 +30,10 @@ from prbench.results import (
 )
 from prbench.types import Context, Record
 
-_ORDER = ("none", "profile", "retrieved", "recent", "diluted", "plan", "profile+plan", "other", "opposite", "oracle")
+_ORDER = (
+    *("none", "profile", "retrieved", "recent", "diluted", "pairs"),
+    *("plan", "profile+plan", "other", "opposite", "oracle"),
+)
 
 
 class Entry(NamedTuple):

@@ -19,6 +19,7 @@ _COUNTED = {
     "retrieved": "the {} own posts nearest to the question",
     "recent": "the {} latest own posts",
     "diluted": "own posts among {} everyday posts of others",
+    "pairs": "up to {} pairs that the user has judged",
 }
 
 

@@ -39,8 +39,11 @@ class Ranked(Frozen):
         if name is None:
             return None
         context = Context.parse(name)
-        if context.name in ("plan", "profile+plan"):
-            raise ValueError("this study writes no plans: use profile, retrieved@K, none, other, opposite or oracle")
+        if context.name in ("plan", "profile+plan", "pairs"):
+            raise ValueError(
+                "this study has no plans and no labelled pairs: "
+                "use profile, retrieved@K, recent@K, diluted@K, none, other, opposite or oracle"
+            )
         return str(context)
 
     @property
