@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,19 +18,20 @@ from fake_server import FakeServer, Fault, first_attempts
 from prbench import evaluate
 from prbench.build.written import Decoding
 from prbench.build.written.replies import Replies, Request
-from prbench.calls import Budget, Spending
+from prbench.calls import Budget, CallCache, Spending
 from prbench.calls.budget import FILE, read_spending
 from prbench.config import ModelOptions, Price, RunConfig
 from prbench.data import Suite, write_pairs
 from prbench.errors import BudgetError, RunError
 from prbench.graders import Grading
 from prbench.graders.chat import ChatJudge
-from prbench.models import load_generator
+from prbench.models import Jury, load_generator, load_model
 from prbench.models.remote import chat
 from prbench.models.remote.wire import Backoff
 from prbench.plan import Planner, needs_of
 from prbench.results import RunFolder
 from prbench.run import PlanFile, Session, execute
+from prbench.stress import stress
 from prbench.studies.best_of_n.candidates import Candidate
 from prbench.studies.best_of_n.grades import FILE as GRADES
 from prbench.studies.best_of_n.grades import Judging
@@ -105,6 +107,42 @@ def test_a_run_stops_at_its_limit_with_the_calls_in_flight_kept_and_goes_on_from
         found = run(server, tmp_path, None)
         assert found.timing.spent_usd == pytest.approx(len(server.requests) * REPLY_USD)
     assert found.timing.spent_usd == pytest.approx(found.usage.cost_usd) == found.usage.distinct_calls * REPLY_USD
+
+
+def test_jurors_spend_from_one_budget(tmp_path):
+    with FakeServer() as one, FakeServer(answer=lambda body: "Result: B") as two:
+        jury = Jury([judge(one), judge(two), load_model("shorter")], "majority")
+        config = RunConfig.of(suite="small", model="jury", contexts="none")
+
+        def judged(limit_usd):
+            session = Session(config, model=jury, suite=Suite.of(mirrored(), name="small"))
+            with closing(CallCache(tmp_path / "calls.sqlite")) as cache:
+                return execute(session, RunFolder(tmp_path / "run"), cache=cache, max_cost_usd=limit_usd)
+
+        with pytest.raises(BudgetError, match="stopped after"):
+            judged(1.0)  # before the first record, for which all jurors are asked
+        sent = len(one.requests) + len(two.requests)
+        assert 10 <= sent <= 10 + AT_ONCE
+        assert read_spending(tmp_path / "run" / FILE) == Spending(pytest.approx(sent * REPLY_USD))
+        found = judged(None)
+        assert found.timing.spent_usd == pytest.approx((len(one.requests) + len(two.requests)) * REPLY_USD)
+        assert len({json.dumps(seen.body) for seen in one.requests}) == len(one.requests)  # nothing is paid for twice
+
+
+def test_the_runs_of_a_stress_test_spend_from_one_limit(tmp_path):
+    with FakeServer() as server:
+        options = ModelOptions(price=PRICE, concurrency=AT_ONCE)
+        config = RunConfig.of(suite="small", model=f"chat:judge@{server.url}", contexts="none", options=options)
+        asked = {"changes": ["again"], "suite": Suite.of(mirrored(1, 2), name="small")}
+        with pytest.raises(BudgetError, match="the stress test is estimated at"):
+            stress(config, tmp_path, max_cost_usd=0.5, **asked)
+        assert not server.requests
+        stress(config, tmp_path, **asked)
+        sent = len(server.requests)
+        stress(config, tmp_path, max_cost_usd=0.0, **asked)  # nothing is left to ask
+        assert len(server.requests) == sent
+    spent = [read_spending(tmp_path / name / FILE).spent_usd for name in ("plain", "again")]
+    assert sum(spent) == pytest.approx(sent * REPLY_USD)
 
 
 def test_retries_are_counted_and_only_replies_that_may_have_been_paid_for_stay_open(tmp_path):

@@ -5,7 +5,7 @@ import pytest
 import prbench
 from fake_server import FakeServer
 from prbench.config import ModelOptions, Price
-from prbench.errors import AddressError, ModelError
+from prbench.errors import AddressError, ConfigError, ModelError
 from prbench.models import load_model
 from prbench.models.jury import Jury
 from prbench.models.python import wrap
@@ -115,6 +115,14 @@ def test_costs_are_the_jurors_own(monkeypatch):
         suite="s", model="jury:chat:nonesuch@https://api.openai.com/v1,shorter", contexts="none", split=None
     )
     assert forecast(Session(config, suite=Suite.of(pairs())), {}, None).cost_usd is None
+
+
+def test_a_jury_with_a_hosted_juror_is_not_shared_out():
+    with FakeServer() as server:
+        address = f"jury:chat:a@{server.url},shorter"
+        with pytest.raises(ConfigError, match=r"chat:a.* answers elsewhere"):
+            prbench.evaluate(address, pairs(), contexts=["none"], workers=2)
+        assert not server.requests
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def execute(
         try:
             return _execute(session, folder, asker, cache, listening, planning, max_cost_usd, fresh)
         except PrbenchError:
-            if new and not folder.records() and not read_plans(folder):  # a refusal leaves nothing behind
+            if new and not _has_begun(folder):  # a refusal leaves nothing behind
                 shutil.rmtree(folder.path, ignore_errors=True)
             raise
 
@@ -135,6 +135,12 @@ def _execute(
     if not any(contradictions(records.values())):
         seal(folder)  # computed from these very records by the function that verifies
     return Evaluation.of(result, records.values(), folder.path)
+
+
+def _has_begun(folder: RunFolder) -> bool:
+    """Whether a run has anything to keep: records, plans, or money that was spent before the first of them."""
+    records = folder.records()
+    return bool(records or read_plans(folder) or open_budget(folder, None, records).spent_usd)
 
 
 def open_budget(folder: RunFolder, max_cost_usd: float | None, records: Mapping[Slot, Record]) -> Budget:
