@@ -1,7 +1,8 @@
 """Hooks of the documentation site: what mkdocs needs so that pages written for a repository read well on a site.
 
 Pages are written as code hosts show them: a list or table may follow its paragraph at once, and a link may lead to a
-file outside of docs/. The hooks add the blank lines that Python-Markdown wants, and bring the files along.
+file outside of docs/. The hooks add the blank lines that Python-Markdown wants, bring the files along, and show a
+program where the page says `<!-- code: PATH -->`.
 """
 
 import posixpath
@@ -19,6 +20,7 @@ BROUGHT = "repository"
 
 _FENCE = re.compile(r"^\s*(```|~~~)")
 _LINK = re.compile(r"(?<=\]\()((?:\.\./)+[^)#\s]+)")
+_CODE = re.compile(r"^<!-- code: (\S+) -->$", re.MULTILINE)
 _BLOCKS = (re.compile(r"^\s*(?:[-*+]|\d+\.)\s"), re.compile(r"^\s*\|"))
 
 
@@ -52,7 +54,10 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
         path = _outside(page.file.src_uri, found[1])
         return posixpath.relpath(f"{BROUGHT}/{path}", here or ".") if path else found[1]
 
-    return _LINK.sub(lead, _spaced(markdown))
+    def show(found: re.Match[str]) -> str:
+        return f"\n```python\n{(ROOT / found[1]).read_text(encoding='utf-8')}```\n"
+
+    return _CODE.sub(show, _LINK.sub(lead, _spaced(markdown)))
 
 
 def _outside(page: str, link: str) -> str | None:
