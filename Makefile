@@ -113,7 +113,7 @@ screenshots: $(VENV)/.dev ## docs/img from the demo's run
 	@test -f runs/demo/result.json || $(BIN)/python examples/demo.py
 	$(BIN)/python tests/browser/screenshots.py runs/demo docs/img
 
-# The documentation in an environment of its own: what builds pages is no part of what is tested.
+# The documentation in an environment of its own. Not --quiet: mkdocs would not count the warnings that --strict fails on.
 $(VENV)-docs/.ready: docs/requirements.txt pyproject.toml
 	@$(PYTHON) -m venv $(VENV)-docs
 	@echo "installing what the documentation needs …"
@@ -123,7 +123,7 @@ $(VENV)-docs/.ready: docs/requirements.txt pyproject.toml
 .PHONY: docs notebook
 docs: $(VENV)-docs/.ready ## the documentation site, into build/docs; broken links and changed outputs are errors
 	$(VENV)-docs/bin/python docs/notebook.py --check
-	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --strict
 	@echo "open build/docs/index.html, or with search: $(PYTHON) -m http.server --bind 127.0.0.1 --directory build/docs"
 
 notebook: $(VENV)-docs/.ready ## execute examples/first_look.ipynb and keep its outputs
