@@ -161,5 +161,5 @@ suite: $(VENV)/.core ## compile the embedded suite from its sources
 real-people: $(VENV)/.dev ## the study of real people; continues where it stopped (needs the logs: see studies/real_people.py)
 	$(BIN)/python studies/real_people.py
 
-clean: ## remove the virtual environment and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+clean: ## remove the virtual environment, the built pages and caches
+	rm -rf $(VENV) $(VENV)-docs build/docs .mypy_cache .ruff_cache .pytest_cache .hypothesis
