@@ -32,8 +32,8 @@ demo: $(VENV)/.lm ## the main job on the embedded suite, with a real language mo
 	@$(BIN)/python examples/demo.py
 
 test: $(VENV)/.dev ## style, types, layers, all tests
-	$(BIN)/ruff check src tests suite benchmarks examples studies
-	$(BIN)/ruff format --check src tests suite benchmarks examples studies
+	$(BIN)/ruff check src tests suite benchmarks examples studies docs/*.py
+	$(BIN)/ruff format --check src tests suite benchmarks examples studies docs/*.py
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	@$(BIN)/python tests/browser/install.py --try
@@ -113,6 +113,22 @@ screenshots: $(VENV)/.dev ## docs/img from the demo's run
 	@test -f runs/demo/result.json || $(BIN)/python examples/demo.py
 	$(BIN)/python tests/browser/screenshots.py runs/demo docs/img
 
+# The documentation in an environment of its own. Not --quiet: mkdocs would not count the warnings that --strict fails on.
+$(VENV)-docs/.ready: docs/requirements.txt pyproject.toml
+	@$(PYTHON) -m venv $(VENV)-docs
+	@echo "installing what the documentation needs …"
+	$(VENV)-docs/bin/python -m pip --disable-pip-version-check --quiet install --requirement $< --editable .
+	@touch $@
+
+.PHONY: docs notebook
+docs: $(VENV)-docs/.ready ## the documentation site, into build/docs; broken links and changed outputs are errors
+	$(VENV)-docs/bin/python docs/notebook.py --check
+	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --strict
+	@echo "open build/docs/index.html, or with search: $(PYTHON) -m http.server --bind 127.0.0.1 --directory build/docs"
+
+notebook: $(VENV)-docs/.ready ## execute examples/first_look.ipynb and keep its outputs
+	$(VENV)-docs/bin/python docs/notebook.py
+
 PERSONAL := runs/personal
 METHODS := bt user-bt vpl pal lore gpo
 .PHONY: reference personal
@@ -145,5 +161,5 @@ suite: $(VENV)/.core ## compile the embedded suite from its sources
 real-people: $(VENV)/.dev ## the study of real people; continues where it stopped (needs the logs: see studies/real_people.py)
 	$(BIN)/python studies/real_people.py
 
-clean: ## remove the virtual environment and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+clean: ## remove the virtual environment, the built pages and caches
+	rm -rf $(VENV) $(VENV)-docs build/docs .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,7 +1,15 @@
-"""Documents name what is really there."""
+"""Documents name what is really there, and their programs run."""
 
+import contextlib
+import io
+import json
 import re
+import runpy
 from pathlib import Path
+
+import pytest
+
+import prbench
 
 ROOT = Path(__file__).parent.parent
 
@@ -24,3 +32,82 @@ def test_the_architecture_names_every_room():
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     rooms = {path.stem for path in (ROOT / "src" / "prbench").iterdir() if not path.name.startswith(("_", "py."))}
     assert not {room for room in rooms if f"`{room}`" not in page}
+
+
+def blocks(pages=("README.md", "docs/**/*.md")):
+    """Every block of Python in the pages, once; one that cannot run everywhere has `<!-- not run: WHY -->` above it.
+
+    The pages of docs/how-to change prbench itself and have tests of their own.
+    """
+    seen = set()
+    fence = re.compile(r"^(<!-- not run: [^\n]+ -->\n)?```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+    for page in sorted(path for pattern in pages for path in ROOT.glob(pattern) if "how-to" not in path.parts):
+        for number, found in enumerate(fence.finditer(page.read_text(encoding="utf-8")), 1):
+            if found[1] is None and found[2] not in seen:
+                seen.add(found[2])
+                yield pytest.param(found[2], id=f"{page.relative_to(ROOT).as_posix()}-{number}")
+
+
+@pytest.mark.parametrize("source", list(blocks()))
+def test_the_python_of_the_pages_runs(source, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown):
+        exec(compile(source, "page", "exec"), {"__name__": "page"})
+    told = [line.partition("# ")[2] for line in source.splitlines() if "print(" in line and "# value=" in line]
+    for line in told:  # a result that a page gives beside a print is what is printed, rounded
+        figures = [float(figure) for figure in re.findall(r"=([\d.]+)", shown.getvalue().splitlines()[0])]
+        assert [round(figure, 3) for figure in figures] == [float(figure) for figure in re.findall(r"=([\d.]+)", line)]
+
+
+EXAMPLES = {
+    "callable_model": r"none +50.0% .*\n(.*\n)*gain .* from the user's own posts",
+    "compare_runs": r"difference [+-]\d.*, p = 0\.\d+\n.*only the first is right on \d+ pairs",
+    "jury": r"none +50.0% \[50.0%, 50.0%\]\nprofile +\d",
+    "own_csv": r"none +50% of 4 pairs, .*\nprofile +100% of 4 pairs",
+    "reward_callback": r"personal reward 0\.\d\d of 1",
+    "serve_and_ask": r"ann \[2.0, 0.0\]\nben \[0.0, 2.0\]",
+}
+"""What each program of the gallery prints."""
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_example_runs_and_is_short(name, tmp_path, monkeypatch, capsys):
+    path = ROOT / "examples" / f"{name}.py"
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 40
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(path.parent))
+    runpy.run_path(str(path), run_name="__main__")
+    assert re.search(EXAMPLES[name], capsys.readouterr().out)
+
+
+def test_the_gallery_shows_every_example():
+    page = (ROOT / "docs" / "examples.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"<!-- code: examples/(\w+)\.py -->", page)) == set(EXAMPLES)
+
+
+def test_the_notebook_was_executed_and_names_no_machine():
+    text = (ROOT / "examples" / "first_look.ipynb").read_text(encoding="utf-8")
+    cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
+    assert len(text) < 20_000
+    assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
+    assert not [output for cell in cells for output in cell["outputs"] if output["output_type"] == "error"]
+    assert not re.search(r"/(home|root|tmp|usr|work|Users)/|site-packages", text)
+
+
+def test_the_api_page_shows_every_public_name():
+    shown = re.findall(r"^::: prbench\.(\w+)$", (ROOT / "docs" / "api.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(shown) == sorted(set(prbench.__all__) - {"__version__"})
+
+
+def test_links_between_pages_lead_somewhere():
+    """`make docs` checks anchors and images as well; this needs nothing but the files."""
+    link = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
+    pages = [*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")]
+    broken = [
+        f"{page.relative_to(ROOT)}: {target}"
+        for page in pages
+        for target in link.findall(re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S))
+        if not (page.parent / target).exists()
+    ]
+    assert not broken
