@@ -187,6 +187,6 @@ def test_the_pages_count_files_that_exist():
 
 def test_a_context_without_its_own_user_is_no_row_of_a_scorecard():
     assert [name for name, kind in CONTEXTS.items() if not kind.own] == ["none", "other", "opposite"]
-    with pytest.raises(ValueError, match="the user: profile, retrieved@K, .*, plan, profile\\+plan or oracle"):
+    with pytest.raises(ValueError, match=r"the user: profile, retrieved@K, .*, plan, profile\+plan or oracle"):
         Entry(address="longer", context="other")
     assert Context.parse("oracle").leaks
