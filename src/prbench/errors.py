@@ -79,9 +79,10 @@ class StudyError(PrbenchError, ValueError):
 
 
 EXTRAS: dict[str, tuple[str, ...]] = {
-    "hf": ("torch", "transformers", "safetensors"),
+    "hf": ("torch", "transformers", "safetensors", "accelerate"),
+    "int8": ("torchao",),
     "lm": ("torch", "transformers", "safetensors", "gguf", "accelerate"),
-    "api": ("httpx", "stamina"),
+    "api": ("httpx", "stamina", "genai_prices"),
     "hub": ("datasets",),
     "serve": ("httpx", "starlette"),
     "train": ("torch", "transformers", "safetensors", "peft"),

@@ -149,27 +149,93 @@ class Channel(StrEnum):
     PLAN = "plan"
 
 
-_CHANNELS: dict[str, frozenset[Channel]] = {
-    "none": frozenset(),
-    "profile": frozenset({Channel.POSTS}),
-    "retrieved": frozenset({Channel.POSTS}),
-    "recent": frozenset({Channel.POSTS}),
-    "diluted": frozenset({Channel.POSTS}),
-    "pairs": frozenset({Channel.POSTS}),
-    "other": frozenset({Channel.POSTS}),
-    "opposite": frozenset({Channel.POSTS}),
-    "plan": frozenset({Channel.PLAN}),
-    "profile+plan": frozenset({Channel.POSTS, Channel.PLAN}),
-    "oracle": frozenset({Channel.PLAN}),
-}
+class ContextKind(NamedTuple):
+    """One kind of context: everything that help, tables, pages and docs say of it."""
 
-_COUNTED = {"retrieved": "posts", "recent": "posts", "diluted": "posts", "pairs": "labelled pairs"}
-"""Contexts that are written with a number, and of what."""
+    needs: frozenset[Channel]
+    """The channels a model must read for this context to mean anything."""
+    shows: str
+    """What the model is shown, in words; `{}` stands for the number K of a context that is written NAME@K."""
+    tells: str
+    """What accuracy under this context is good for."""
+    own: bool = True
+    """Whether it is the pair's own user who is shown."""
+    picks: Literal["", "own", "suite"] = ""
+    """Where posts are picked: among the user's own, among those of a suite's other users, or nowhere."""
+    source: Literal["", "profile", "judgments", "rubric"] = "profile"
+    """What of a suite it is made of; a model that is shown the rubric is shown the scoring standard itself."""
+
+    @property
+    def counts(self) -> str:
+        """What the number K counts."""
+        return "labelled pairs" if self.source == "judgments" else "posts"
+
+
+_POSTS, _PLAN = frozenset({Channel.POSTS}), frozenset({Channel.PLAN})
+
+CONTEXTS: dict[str, ContextKind] = {
+    "none": ContextKind(
+        frozenset(), "no posts", "what it does without knowing the user (50 % on mirrored pairs)", own=False, source=""
+    ),
+    "profile": ContextKind(_POSTS, "the user's own posts", "**gain** = own − none"),
+    "retrieved": ContextKind(
+        _POSTS, "the {} own posts nearest to the question", "gain, where a model takes few posts", picks="own"
+    ),
+    "recent": ContextKind(_POSTS, "the {} latest own posts", "how much history a model needs", picks="own"),
+    "diluted": ContextKind(
+        _POSTS,
+        "own posts among {} everyday posts of others",
+        "how much noise a model stands; the added posts show nothing, are by other people of the split, and are the "
+        "same for both halves of a couple and all their pairs, by seed",
+        picks="suite",
+    ),
+    "pairs": ContextKind(
+        _POSTS,
+        "up to {} pairs that the user has judged",
+        "what a few labels tell: as text, or through `fit_user` where the model adapts; never a pair that is scored, "
+        "nor a question that is scored for that user",
+        source="judgments",
+    ),
+    "plan": ContextKind(_PLAN, "aspects inferred from the posts", "whether spelling out what the user expects helps"),
+    "profile+plan": ContextKind(
+        _POSTS | _PLAN, "own posts and inferred aspects", "whether spelling it out helps beside the posts"
+    ),
+    "other": ContextKind(
+        _POSTS,
+        "another user's posts",
+        "**specificity** = own − other: whether it is *this* user that counts, or any user",
+        own=False,
+        picks="suite",
+    ),
+    "opposite": ContextKind(
+        _POSTS,
+        "the opposite user's posts",
+        "**reversal** = own − opposite (mirrored suites): a model that follows the user must flip",
+        own=False,
+        picks="suite",
+    ),
+    "oracle": ContextKind(_PLAN, "the true rubric", "**headroom closed** = gain ÷ (oracle − none)", source="rubric"),
+}
+"""Every context, in the order in which pages show them; `contexts.posts` says which posts each one shows."""
+
+
+def context_names() -> list[str]:
+    """Every context as it is written, such as `recent@K`.
+
+    Example:
+        >>> context_names()[:3]
+        ['none', 'profile', 'retrieved@K']
+    """
+    return [f"{name}@K" if _is_counted(name) else name for name in CONTEXTS]
+
+
+def _is_counted(name: str) -> bool:
+    return name in CONTEXTS and "{}" in CONTEXTS[name].shows
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What of the user a model is shown: one of a closed set.
+    """What of the user a model is shown: one of the kinds in `CONTEXTS`.
 
     Example:
         >>> Context.parse("retrieved@5")
@@ -186,29 +252,43 @@ class Context:
         """Read the name of a context; some have a number of posts or labelled pairs, as `recent@5` or `pairs@3`."""
         text = text.strip()
         name, _, number = text.partition("@")
-        if name in _COUNTED:
+        if _is_counted(name):
             if not re.fullmatch(r"[1-9][0-9]*", number):
                 raise ContextError(
-                    f"context {text!r} needs a number of {_COUNTED[name]}", hint=f"for example {name}@10"
+                    f"context {text!r} needs a number of {CONTEXTS[name].counts}", hint=f"for example {name}@10"
                 )
             return cls(name, int(number))
-        if text not in _CHANNELS:
-            known = [f"{name}@K" if name in _COUNTED else name for name in _CHANNELS]
-            raise ContextError(f"unknown context {text!r}", hint=did_you_mean(text, known))
+        if text not in CONTEXTS:
+            raise ContextError(f"unknown context {text!r}", hint=did_you_mean(text, context_names()))
         return cls(text)
 
     def __str__(self) -> str:
         return self.name if self.k is None else f"{self.name}@{self.k}"
 
     @property
+    def kind(self) -> ContextKind:
+        """What is said of contexts of this name."""
+        return CONTEXTS[self.name]
+
+    @property
     def needs(self) -> frozenset[Channel]:
         """The channels a model must read for this context to mean anything."""
-        return _CHANNELS[self.name]
+        return self.kind.needs
 
     @property
     def leaks(self) -> bool:
         """Whether the model is shown the scoring standard itself."""
-        return self.name == "oracle"
+        return self.kind.source == "rubric"
+
+    @property
+    def words(self) -> str:
+        """What a model is shown, in words.
+
+        Example:
+            >>> Context.parse("retrieved@5").words
+            'the 5 own posts nearest to the question'
+        """
+        return self.kind.shows.format(self.k)
 
 
 ContextName = Annotated[str, AfterValidator(lambda name: str(Context.parse(name)))]

@@ -23,8 +23,8 @@ from prbench.annotate.store import Store
 from prbench.api.reward import calibrate, evaluate_personalized_reward
 from prbench.audit import load_settings
 from prbench.build.written.gate_replies import GateReplies
-from prbench.build.written.journal import Call, read_journal
-from prbench.calls import CallCache
+from prbench.build.written.journal import ReplyLine
+from prbench.calls import CallCache, Journal
 from prbench.data import load_pairs, write_pairs
 from prbench.errors import PrbenchError
 from prbench.files import Appender, append_line, write_whole
@@ -221,7 +221,7 @@ def _go_on(folder: Path) -> None:
 
 def _make_build(folder: Path) -> None:
     for number in range(5):
-        append_line(folder / "answers.jsonl", Call(key=f"k{number}", status="ok", text="Tea.").model_dump_json())
+        append_line(folder / "answers.jsonl", ReplyLine(key=f"k{number}", status="ok", text="Tea.").model_dump_json())
         kept = f'{{"key":"k{number}","outcome":{{"status":"ok","raw":"yes"}}}}'
         append_line(folder / "gate_calls.jsonl", kept)
 
@@ -312,7 +312,7 @@ SPECIMENS: Mapping[str, Specimen] = {
     "build": Specimen(
         _make_build,
         ["answers.jsonl", "gate_calls.jsonl"],
-        [lambda folder: read_journal(folder / "answers.jsonl"), _remember],
+        [lambda folder: Journal(folder / "answers.jsonl", ReplyLine, lambda line: line.key), _remember],
     ),
     "cache": Specimen(_make_cache, ["calls.sqlite"], [_look_up], 2),
     "settings": Specimen(

@@ -58,7 +58,10 @@ def test_help_is_grouped_and_completion_is_there():
 
 def test_the_extras_are_those_of_the_package():
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    names = {name: {line.partition(">")[0].partition("[")[0] for line in lines} for name, lines in declared.items()}
+    names = {
+        name: {line.partition(">")[0].partition("[")[0].replace("-", "_") for line in lines}
+        for name, lines in declared.items()
+    }
     assert {name: set(packages) for name, packages in EXTRAS.items()} == names
     assert [row[0] for row in examine() if row[0].startswith("extra")] == [f"extra {name!r}" for name in EXTRAS]
 

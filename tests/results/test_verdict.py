@@ -75,8 +75,8 @@ def test_every_grade_stands_in_the_rule_and_in_the_docs():
     for grade in UserGrade:
         assert grade.value in RULE
     assert RULE in page
-    for name, text in METRICS.items():
-        assert f"| {name} | {text} |" in page
+    for name, metric in METRICS.items():
+        assert f"| {name} | {metric.definition} |" in page
 
 
 def test_the_report_opens_with_the_same_sentence(found):

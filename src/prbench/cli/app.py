@@ -80,7 +80,7 @@ def run(
         typer.Option(
             "--context",
             "-c",
-            help="Comma-separated: none, profile, retrieved@K, recent@K, diluted@K, pairs@K, other, opposite, plan, …",
+            help="Comma-separated, such as none,profile,recent@5,opposite; `prbench explain` lists and explains them.",
         ),
     ] = "none,profile,other",
     split: Annotated[str, typer.Option(help="Part of the suite; 'all' for all of it.")] = "test",
@@ -271,7 +271,7 @@ for _panel, _names in _PANELS.items():
 @app.command()
 def explain(
     name: Annotated[
-        str | None, typer.Argument(help="A column, metric, effect, or `verdict`; without it, all names.")
+        str | None, typer.Argument(help="A column, metric, effect, context, or `verdict`; without it, all names.")
     ] = None,
 ) -> None:
     """Say what a number in the tables means."""

@@ -4,13 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from prbench.contexts.budget import PromptBudget, Unfit
-from prbench.contexts.derange import mirror_twins, other_users
-from prbench.contexts.dilute import Pool, dilute, silent_posts
-from prbench.contexts.judged import as_posts, known_as
-from prbench.errors import ContextError
+from prbench.contexts.posts import POSTS, SuitePosts
 from prbench.models import Model
 from prbench.rank import BM25, Ranker
-from prbench.types import AnswerView, Aspect, Context, Judgment, Pair, PairView, Post
+from prbench.types import AnswerView, Aspect, Context, Judgment, Pair, PairView
 
 
 class Shown(NamedTuple):
@@ -58,20 +55,11 @@ class ContextBuilder:
         judged: Mapping[str, Sequence[Judgment]] | None = None,
         adapts: bool = False,
     ) -> None:
-        self._pairs = pairs
-        self._ranker = ranker or BM25()
-        self._seed = seed
+        ranker = ranker or BM25()
+        self._suite = SuitePosts(pairs, ranker, seed, judged or {}, adapts=adapts)
         self._plans = {} if plans is None else plans
-        self._judged = judged or {}
-        self._adapts = adapts
         jurors: Sequence[Model] = getattr(model, "jurors", (model,))
-        self._budgets = [PromptBudget(juror, self._ranker) for juror in jurors]  # all jurors are shown the same
-        self._others: dict[tuple[str, str], str] | None = None
-        self._twins: dict[str, Pair] | None = None
-        self._silent: Pool | None = None
-        self._profiles: dict[tuple[str, str], tuple[Post, ...]] = {}
-        for pair in pairs:
-            self._profiles.setdefault((pair.tags.get("split", ""), pair.user), pair.profile)
+        self._budgets = [PromptBudget(juror, ranker) for juror in jurors]  # all jurors are shown the same
 
     def show(self, pair: Pair, context: Context) -> Shown | Unfit:
         """What the model sees of this pair in this context, or why it can see nothing."""
@@ -97,43 +85,14 @@ class ContextBuilder:
         return ShownAnswers(tuple(AnswerView(shown.question, answer, *known) for answer in answers), fitted.dropped)
 
     def _view(self, pair: Pair, context: Context) -> PairView | Unfit:
-        user, posts = self._posts(pair, context)
+        user, posts = POSTS[context.name](self._suite, pair, context)
         plan = self._plan(pair, context)
         if isinstance(plan, Unfit):
             return plan
-        fitted = context.name == "pairs" and self._adapts
+        fitted = context.kind.source == "judgments" and self._suite.adapts
         if "posts" in context.needs and not posts and not fitted:
-            return Unfit(f"user {user!r} has no {'labelled pairs' if context.name == 'pairs' else 'posts'} to show")
+            return Unfit(f"user {user!r} has no {context.kind.counts} to show")
         return PairView(pair.question, pair.chosen, pair.rejected, posts, plan, user, pair.turns)
-
-    def _posts(self, pair: Pair, context: Context) -> tuple[str | None, tuple[Post, ...]]:
-        match context.name:
-            case "profile" | "profile+plan":
-                return pair.user, pair.profile
-            case "retrieved":
-                best = {id(post) for post in self._ranker.rank(pair.question, pair.profile)[: context.k]}
-                return pair.user, tuple(post for post in pair.profile if id(post) in best)
-            case "recent":
-                return pair.user, pair.profile[-(context.k or 0) :]
-            case "diluted":
-                if self._silent is None:
-                    self._silent = silent_posts(self._pairs)
-                return pair.user, dilute(pair, context.k or 0, self._silent, self._seed)
-            case "pairs":
-                judgments = self._judged.get(pair.user, ())[: context.k]
-                if self._adapts and judgments:
-                    return known_as(pair.user, judgments), ()
-                return pair.user, as_posts(judgments)
-            case "other":
-                other = self._other(pair)
-                return other, self._profiles[pair.tags.get("split", ""), other]
-            case "opposite":
-                twin = self._twin(pair)
-                return twin.user, twin.profile
-            case "plan" | "oracle":
-                return pair.user, ()
-            case _:
-                return None, ()
 
     def _plan(self, pair: Pair, context: Context) -> tuple[str, ...] | Unfit:
         if context.leaks:
@@ -141,21 +100,6 @@ class ContextBuilder:
         if "plan" in context.needs:
             return self._plans.get(pair.id) or Unfit("there is no plan for the pair", "failed")
         return ()
-
-    def _other(self, pair: Pair) -> str:
-        if self._others is None:
-            self._others = other_users(self._pairs, self._seed)
-        return self._others[pair.tags.get("split", ""), pair.user]
-
-    def _twin(self, pair: Pair) -> Pair:
-        if self._twins is None:
-            self._twins = mirror_twins(self._pairs)
-        if pair.id not in self._twins:
-            raise ContextError(
-                f"context 'opposite' needs a mirrored suite; pair {pair.id!r} has no other half",
-                hint="leave it out, or use the suite 'mirror'",
-            )
-        return self._twins[pair.id]
 
 
 def aspect_line(aspect: Aspect) -> str:

@@ -20,8 +20,8 @@ from prbench.results import (
 )
 from prbench.run import Forecast
 from prbench.show import Table, bar, count, interval, p_value, percent, points
-from prbench.show.page import context_words
 from prbench.stats import Estimate, Standing
+from prbench.types import Context
 
 Scored = ContextResult | BaselineResult
 
@@ -38,30 +38,24 @@ def run_tables(result: Result) -> list[Table]:
     return tables
 
 
-_SHOWN = {
-    "none": "nothing",
-    "profile": "the user's own posts",
-    "other": "another user's posts",
-    "opposite": "the opposite user's posts",
-    "plan": "what the user is likely to expect",
-    "profile+plan": "own posts, and what the user is likely to expect",
-    "oracle": "the true rubric (leaks)",
-}
-
-
 def brief_tables(result: Result) -> list[Table]:
     """What a run comes to, in a few lines: accuracy by what was shown, the baselines, and what it took."""
     rows = []
     for name, context in result.contexts.items():
-        shown = _SHOWN.get(name) or context_words(name)
-        rows.append([shown, interval(context.accuracy), bar(context.accuracy.value), count(context.accuracy.n)])
-    rows += [[_SHOWN.get(name, name), "unsupported", "", ""] for name in result.unsupported]
+        rows.append([_shown(name), interval(context.accuracy), bar(context.accuracy.value), count(context.accuracy.n)])
+    rows += [[_shown(name), "unsupported", "", ""] for name in result.unsupported]
     counts = result.suite.counts
     title = f"{result.suite.name} · {counts.pairs:,} pairs, {counts.users:,} users, {counts.questions:,} questions"
     notes = [_baseline_line(result), *_cost(result), *_open_ends(result)]
     notes += [f"warning: {warning}" for warning in result.warnings]
     brief = Table(title, ["shown", "accuracy [95 %]", "", "pairs"], rows, [note for note in notes if note])
     return [brief, *(table for table in (_jury(result), _published(result)) if table is not None)]
+
+
+def _shown(name: str) -> str:
+    """What a model is shown in a context, marked where it is the standard itself."""
+    context = Context.parse(name)
+    return f"{context.words} (leaks)" if context.leaks else context.words
 
 
 def _baseline_line(result: Result) -> str:
@@ -214,6 +208,7 @@ def _speed(timing: Timing) -> list[str]:
 def _checks(result: Result) -> Table:
     """What else a verdict goes with: order, length, confidence."""
     rows = []
+    further = list(dict.fromkeys(name for context in result.contexts.values() for name in context.metrics))
     for name, context in result.contexts.items():
         position, length, coverage = context.position, context.length, context.coverage
         rows.append(
@@ -226,11 +221,12 @@ def _checks(result: Result) -> Table:
                 interval(context.calibration.ece if context.calibration else None),
                 interval(coverage.above_half if coverage else None),
                 interval(coverage.worst_decile if coverage else None),
+                *(interval(context.metrics.get(metric)) for metric in further),
             ]
         )
     columns = ["context", "ties", "flips", "first wins", "longer wins", "ECE", "users above ½", "worst decile"]
     notes = ["flips: verdicts that change with the order; first, longer: how often that answer wins, 50 is fair."]
-    return Table("Checks", columns, rows, notes)
+    return Table("Checks", [*columns, *further], rows, notes)
 
 
 def _effects(result: Result) -> Table | None:

@@ -3,7 +3,7 @@
 from prbench.results.compare import Moment, Versus, history, standings, versus
 from prbench.results.compute import BaselineScore, RunFacts, compute_result, distinct_calls
 from prbench.results.credits import Credit, Credits, PairRow, credits_by_context
-from prbench.results.definitions import METRICS, definitions
+from prbench.results.definitions import METRICS, Metric, definitions
 from prbench.results.effects import DIFFERENCES, EFFECTS, GAIN, HEADROOM, REVERSAL, SPECIFICITY, Effect, own_context
 from prbench.results.folder import RunFolder
 from prbench.results.loaded import Loaded, load_run
@@ -54,6 +54,7 @@ __all__ = [
     "Headroom",
     "Loaded",
     "Measure",
+    "Metric",
     "Mismatch",
     "Moment",
     "PairRow",

@@ -17,6 +17,7 @@ import numpy as np
 
 from prbench import stats
 from prbench.results.credits import Credit, Credits
+from prbench.results.definitions import METRICS
 from prbench.results.effects import DIFFERENCES, HEADROOM, own_context
 from prbench.results.result import BaselineResult, ContextResult, Effects, Headroom, JuryResult, WorstGroup
 from prbench.stats import Clusters, Estimate, LengthBias, Standing
@@ -68,10 +69,14 @@ class Measure:
             further |= self._calibration(name, rows) | self._position(name, rows) | self._jury(name, rows)
         if relation := self._relation(name, rows):
             further["shown_user"] = relation
+        computed = {metric: found for metric in METRICS if (found := self._metric(metric, name, rows)) is not None}
+        strict = computed.pop("strict")
+        if computed:
+            further["metrics"] = computed
         return ContextResult(
             leaks=Context.parse(name).leaks,
             accuracy=self.accuracy(f"{name} accuracy", rows),
-            strict_accuracy=self.mean(f"{name} strict", rows, [row.strict for row in rows]),
+            strict_accuracy=strict,
             ties=stats.wilson(sum(row.credit == 0.5 for row in rows), len(rows)),
             **self._missing(credits),
             categories=categories,
@@ -126,6 +131,11 @@ class Measure:
         if set(values) in ({0.0}, {1.0}):  # nothing varies, but what so few units show is not certain
             return replace(stats.wilson(values[0] * clusters.units, clusters.units), n=len(rows))
         return stats.mean_interval(values, clusters, self._rng(name), resamples=self._resamples, bounds=(0.0, 1.0))
+
+    def _metric(self, metric: str, name: str, rows: Sequence[Credit]) -> Estimate | None:
+        """A metric in a context, where `METRICS` says how it follows from credits."""
+        compute = METRICS[metric].compute
+        return None if compute is None else compute(rows, partial(self.mean, f"{name} {metric}"))
 
     def _missing(self, credits: Credits) -> Json:
         pairs = len(credits.rows) + credits.missing

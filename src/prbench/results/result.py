@@ -84,6 +84,8 @@ class ContextResult(Frozen):
     jury: JuryResult | None = None
     published: PublishedScores | None = None
     """By the formulas of the benchmark that the suite is, where it is one or its rows have several answers."""
+    metrics: Mapping[str, Estimate] = {}
+    """Further metrics by name, those that `results.definitions` computes from credits alone."""
 
 
 class BaselineResult(Frozen):

@@ -27,7 +27,7 @@ from prbench.rank import BM25, Dense, Ranker
 from prbench.results import BaselineScore, PairRow, RunFacts
 from prbench.run.replay import check_contexts
 from prbench.run.work import Planning, Slot, Work, plan_work
-from prbench.types import AnswerView, Context, Judgment, Record
+from prbench.types import CONTEXTS, AnswerView, Context, Judgment, Record
 
 Json = dict[str, Any]
 
@@ -259,8 +259,7 @@ def _lacking(suite: Suite, everything: Suite) -> dict[str, str]:
     lacking: dict[str, str] = {}
     if not any(pair.profile for pair in suite):
         why = "the suite has no profiles, so nothing of the user can be shown"
-        names = ("profile", "retrieved", "recent", "diluted", "other", "opposite", "plan", "profile+plan")
-        lacking |= dict.fromkeys(names, why)
+        lacking |= {name: why for name, kind in CONTEXTS.items() if kind.source == "profile"}
     elif alone := _alone(suite, everything):
         lacking["other"] = f"{alone} is the only user there, so there is nobody else to show under 'other'"
     if not any(pair.rubric_aspects for pair in suite):

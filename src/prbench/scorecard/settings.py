@@ -11,7 +11,7 @@ from prbench.errors import AddressError, ConfigError, did_you_mean
 from prbench.files import read_toml
 from prbench.models import BASELINES, schemes
 from prbench.scorecard.rule import Rule
-from prbench.types import Context, Frozen
+from prbench.types import CONTEXTS, Context, Frozen, context_names
 
 
 class Entry(Frozen):
@@ -26,8 +26,7 @@ class Entry(Frozen):
     name: str = ""
     """What the row is called; default: the address."""
     context: str = "profile"
-    """How the user is shown to it: `profile`, `retrieved@K`, `recent@K`, `diluted@K`, `pairs@K`, `plan`,
-    `profile+plan`, or `oracle`, which leaks."""
+    """How the user is shown to it: any context that shows the pair's own user; `oracle` leaks."""
     planner: str | None = None
     """Address of the model that writes plans, for the contexts that need them; default: the model itself."""
     limit: int | None = Field(default=None, ge=1)
@@ -40,10 +39,9 @@ class Entry(Frozen):
     @classmethod
     def _shows_the_user(cls, name: str) -> str:
         context = Context.parse(name)
-        if context.name in ("none", "other", "opposite"):
-            raise ValueError(
-                "a row shows the user: profile, retrieved@K, recent@K, diluted@K, pairs@K, plan, profile+plan or oracle"
-            )
+        if not context.kind.own:
+            shown = [written for written in context_names() if CONTEXTS[written.partition("@")[0]].own]
+            raise ValueError(f"a row shows the user: {', '.join(shown[:-1])} or {shown[-1]}")
         return str(context)
 
     @property

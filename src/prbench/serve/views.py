@@ -134,12 +134,12 @@ class Views:
 
     def _own(self, item: Item) -> tuple[Pair, Context] | ItemError:
         """Somebody whose posts come with the item: what was sent is what is shown."""
-        if self.context.name in ("other", "opposite", "diluted"):
+        if self.context.kind.picks == "suite":
             return ItemError("unfit", f"context '{self.context}' shows somebody of the suite, and the item has posts")
         pair = _pair(item, item.user or "nobody")
         self._plans[pair.id] = item.plan
         if item.posts:
-            chosen = self.context.name in ("retrieved", "recent") and not item.plan
+            chosen = self.context.kind.picks == "own" and not item.plan
             return pair, self.context if chosen else Context("profile+plan" if item.plan else "profile")
         return pair, Context("plan" if item.plan else "none")
 

@@ -19,14 +19,11 @@ from prbench.models.protocols import ModelCard
 from prbench.models.remote.stream import stream
 from prbench.models.remote.vllm import PoolingRater, open_pooling
 from prbench.models.remote.wire import PATIENT, Backoff, Fault, Refused, Wire, clean_url
-from prbench.types import AnswerView, Channel, Message, Outcome, Prompt
+from prbench.types import CONTEXTS, AnswerView, Channel, Message, Outcome, Prompt
 
 __all__ = ["HttpRater", "load"]
 
 _VLLM = "vllm:"
-
-_CHOSEN_THERE = frozenset({"retrieved", "recent", "diluted", "other", "opposite"})
-"""Contexts under which a reward server chooses itself which posts, or whose, a model is shown."""
 
 _MOST_BITS = 1000
 """A whole number of more bits has no place among floating-point numbers."""
@@ -76,7 +73,8 @@ def load(
     url = clean_url(f"http:{rest}" if rest.startswith("//") else rest, f"http:{rest.split('@')[-1]}")
     wire = Wire(url, timeout_s=options.timeout_s, retries=options.retries, backoff=backoff)
     health = _health(wire)
-    if health.context.partition("@")[0] in _CHOSEN_THERE:
+    served = CONTEXTS.get(health.context.partition("@")[0])
+    if served is not None and served.picks:  # the server would choose which posts, or whose, the model is shown
         raise ModelError(
             f"{url} serves its model under context '{health.context}', and so would not show it what is sent",
             hint="serve it with --context profile, where every item is shown with the posts and the plan it brings",

@@ -13,12 +13,8 @@ from prbench.report.finished import open_finished
 from prbench.report.leaderboard.entry import Entry, Named, make_entry, read_names
 from prbench.results import BaselineResult, ContextResult, Effects, own_context, rank_credits, verdict
 from prbench.stats import Standing
-from prbench.types import Context
+from prbench.types import CONTEXTS, Channel, Context
 
-_ORDER = (
-    *("profile", "retrieved", "recent", "diluted", "pairs"),
-    *("profile+plan", "plan", "none", "other", "opposite", "oracle"),
-)
 _ENOUGH = 0.5
 """A model without a verdict on more than this share of the pairs is listed but not ranked: what it answered is a choice
 of its own."""
@@ -177,6 +173,9 @@ def _order(line: Line) -> tuple[float, float, str]:
     return (rank, -(line.measured.accuracy.value or 0.0), line.entry.name)
 
 
-def _place(context: str) -> tuple[int, str]:
-    name = Context.parse(context).name
-    return (_ORDER.index(name) if name in _ORDER else len(_ORDER), context)
+def _place(name: str) -> tuple[bool, bool, bool, int, str]:
+    """Order of boards: the user's own posts first, then other ways to show this user, then controls, then leaks."""
+    context = Context.parse(name)
+    kind = context.kind
+    without_posts = kind.own and Channel.POSTS not in kind.needs
+    return (context.leaks, not kind.own, without_posts, list(CONTEXTS).index(context.name), name)

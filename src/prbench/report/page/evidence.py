@@ -28,12 +28,7 @@ from prbench.results import (
     recompute,
     require_verified,
 )
-from prbench.types import Context, Record
-
-_ORDER = (
-    *("none", "profile", "retrieved", "recent", "diluted", "pairs"),
-    *("plan", "profile+plan", "other", "opposite", "oracle"),
-)
+from prbench.types import CONTEXTS, Context, Record
 
 
 class Entry(NamedTuple):
@@ -92,7 +87,7 @@ def context_order(name: str) -> tuple[int, int]:
         ['none', 'profile', 'retrieved@5', 'other', 'oracle']
     """
     context = Context.parse(name)
-    return (_ORDER.index(context.name), context.k or 0)
+    return (list(CONTEXTS).index(context.name), context.k or 0)
 
 
 def read_runs(paths: Sequence[Path]) -> Evidence:

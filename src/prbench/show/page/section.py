@@ -6,22 +6,6 @@ from markupsafe import Markup
 
 from prbench.types import Context
 
-_WORDS = {
-    "none": "no posts",
-    "profile": "the user's own posts",
-    "other": "another user's posts",
-    "opposite": "the opposite user's posts",
-    "plan": "aspects inferred from the posts",
-    "profile+plan": "own posts and inferred aspects",
-    "oracle": "the true rubric",
-}
-_COUNTED = {
-    "retrieved": "the {} own posts nearest to the question",
-    "recent": "the {} latest own posts",
-    "diluted": "own posts among {} everyday posts of others",
-    "pairs": "up to {} pairs that the user has judged",
-}
-
 
 class Section(NamedTuple):
     """One part of a report. A study that wants to be seen hands one of these to `report_page`."""
@@ -43,10 +27,7 @@ def context_words(name: str) -> str:
         >>> print(context_words("retrieved@5"))
         the 5 own posts nearest to the question
     """
-    context = Context.parse(name)
-    if context.k is None:
-        return _WORDS[context.name]
-    return _COUNTED[context.name].format(context.k)
+    return Context.parse(name).words
 
 
 def context_label(name: str) -> str:
