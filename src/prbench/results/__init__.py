@@ -4,7 +4,20 @@ from prbench.results.compare import Moment, Versus, history, standings, versus
 from prbench.results.compute import BaselineScore, RunFacts, compute_result, distinct_calls
 from prbench.results.credits import Credit, Credits, PairRow, credits_by_context
 from prbench.results.definitions import METRICS, definitions
-from prbench.results.effects import DIFFERENCES, EFFECTS, GAIN, HEADROOM, REVERSAL, SPECIFICITY, Effect, own_context
+from prbench.results.effects import (
+    DIFFERENCES,
+    EFFECTS,
+    GAIN,
+    HEADROOM,
+    HIGH_STAKES,
+    HIGH_STAKES_TOGETHER,
+    REVERSAL,
+    SOUNDNESS,
+    SPECIFICITY,
+    Effect,
+    own_context,
+    shown_context,
+)
 from prbench.results.folder import RunFolder
 from prbench.results.loaded import Loaded, load_run
 from prbench.results.measure import Measure, clusters_of, rank_credits
@@ -27,6 +40,7 @@ from prbench.results.result import (
     Headroom,
     PlansResult,
     Result,
+    Soundness,
     Timing,
     Usage,
     WorstGroup,
@@ -39,10 +53,13 @@ __all__ = [
     "EFFECTS",
     "GAIN",
     "HEADROOM",
+    "HIGH_STAKES",
+    "HIGH_STAKES_TOGETHER",
     "METRICS",
     "QUALITY",
     "REVERSAL",
     "RULE",
+    "SOUNDNESS",
     "SPECIFICITY",
     "BaselineResult",
     "BaselineScore",
@@ -62,6 +79,7 @@ __all__ = [
     "RunFacts",
     "RunFolder",
     "RunVerdict",
+    "Soundness",
     "Timing",
     "Usage",
     "UserGrade",
@@ -89,6 +107,7 @@ __all__ = [
     "recompute",
     "require_verified",
     "seal",
+    "shown_context",
     "standings",
     "verdict",
     "verify",
