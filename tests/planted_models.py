@@ -25,6 +25,16 @@ def misses_soundness(question, answer, posts):
     return follows_posts(question, answer, posts) - 10 * ("sound" in answer)
 
 
+def misled(question, answer, posts):
+    """Knows what is sound, and forgets it as soon as posts are shown."""
+    return float(("flawed" in answer) == bool(posts))
+
+
+def unmoved(question, answer, posts):
+    """Is shown posts and looks at the answer alone: right on some pairs, wrong on others."""
+    return float(len(answer))
+
+
 def breaks(question, answer):
     """Has a bug."""
     return 1 / 0

@@ -23,6 +23,9 @@ Count = Annotated[int, Field(ge=0, le=2**32 - 1)]
 
 ITEM, CHOSEN_ANSWER, REJECTED_ANSWER = "item", "chosen_answer", "rejected_answer"
 """Tags of pairs that come from one row with several answers: the row, and which of its answers these are."""
+POSTS_OF = "posts_of"
+"""Tag of a pair that shows a person's posts beside a question that is not that person's: one answer is sound, the other
+flawed, whoever is shown."""
 
 
 class Frozen(BaseModel):
@@ -115,7 +118,7 @@ class Question(Frozen):
     """Free labels. Known ones: `split`; `axis` and `pole` (what decides the pair and what this user wants there, joined
     by `+` where there are several); `mirror` (shared by the two pairs that meet the same answers with opposite labels);
     `couple` (shared by the two users who are each other's opposite); `item`, `chosen_answer` and `rejected_answer`
-    (pairs of one row with several answers)."""
+    (pairs of one row with several answers); `posts_of` (whose posts are lent to a question of general quality)."""
 
     @property
     def stances(self) -> dict[str, str]:

@@ -23,7 +23,7 @@ _DECIDED = Path(__file__).with_name("decided.md")
 def write(path: Path, plan: Plan, findings: Findings, book: Book) -> Path:
     """Write the page; a conclusion that stands there already is kept."""
     split = "test" if plan.final else "validation"
-    parts = ["# Real people: is a person's taste foreseeable from a few judgments?", "", _conclusion(path), ""]
+    parts = ["# Real people: is a person's taste foreseeable from a few judgments?", "", conclusion(path), ""]
     for world, found in findings.values():
         parts += [f"## {world.name[0].upper()}{world.name[1:]}", "", *_counts(world), ""]
         parts += [f"New people (`{split}`), accuracy in % by number of shots:", "", *_curve(world, found, split), ""]
@@ -45,7 +45,8 @@ def write(path: Path, plan: Plan, findings: Findings, book: Book) -> Path:
     return path
 
 
-def _conclusion(path: Path) -> str:
+def conclusion(path: Path) -> str:
+    """What was written by hand between two marks of a page, with the marks; a new page says that nothing is."""
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     kept = text.partition(_START)[2].partition(_END)[0].strip() if _END in text else ""
     return f"{_START}\n{kept or '*No conclusion has been written yet.*'}\n{_END}"

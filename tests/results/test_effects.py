@@ -6,7 +6,7 @@ import pytest
 
 from golden_runs import RUNS
 from prbench.report import run_tables
-from prbench.results import EFFECTS, Effects, RunFolder, own_context, read_result
+from prbench.results import EFFECTS, SOUNDNESS, Effects, RunFolder, own_context, read_result
 from prbench.show import render
 
 ROOT = Path(__file__).parents[2]
@@ -27,6 +27,8 @@ def test_tables_read_the_definition():
     result = read_result(RunFolder(Path(__file__).parent / "golden" / "rater"))
     shown = " ".join(render(run_tables(result), "table").split())
     for effect in EFFECTS:
+        if effect is SOUNDNESS:  # on suites with lent posts alone: tests/scorecard/test_soundness.py
+            continue
         assert effect.title in shown
         assert f"{effect.name}: {effect.sentence}" in shown
 

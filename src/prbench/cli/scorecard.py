@@ -20,7 +20,9 @@ def scorecard(
     ] = None,
     file: Annotated[Path | None, typer.Option("--from", help="TOML file with models and settings.")] = None,
     suite: Annotated[str | None, typer.Option("--suite", "-s", help="Personal pairs; default mirror.")] = None,
-    generic: Annotated[str | None, typer.Option(help="Pairs of general quality; default generic, or 'none'.")] = None,
+    generic: Annotated[
+        str | None, typer.Option(help="Pairs of general quality; default generic+posts, or 'none'.")
+    ] = None,
     split: Annotated[str | None, typer.Option(help="Part of both suites; 'all' for all of it. Default test.")] = None,
     generic_split: Annotated[str | None, typer.Option(help="Part of the generic suite, if it is another one.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="At most so many pairs of each suite.")] = None,

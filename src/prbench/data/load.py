@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeVar
 from prbench._version import __version__
 from prbench.data.compact import read_compact
 from prbench.data.layout import RowReader
+from prbench.data.lend import lend_posts
 from prbench.data.registry import Kind, Published, embedded, installed, installed_path, published, suites
 from prbench.data.rows import Row, read_rows, stem_of
 from prbench.data.suite import Suite, check_structure, check_whole_couples
@@ -73,7 +74,10 @@ def load_pairs(
     shipped = embedded().get(source) if isinstance(source, str) else None
     if shipped is not None and shipped.file.suffix == ".parquet":
         _refuse_revision(revision, str(source))
-        pairs = _select(read_compact(shipped.file), split, str(source))
+        pairs = read_compact(shipped.file)
+        if shipped.posts is not None:
+            pairs = lend_posts(pairs, read_compact(shipped.posts))
+        pairs = _select(pairs, split, str(source))
         return Suite.of(pairs, name=shipped.name, source="embedded", revision=shipped.version or __version__)
     found = _resolve(source, split, revision, max_line_bytes)
     if found.kind == "questions":
@@ -118,6 +122,10 @@ def load_questions(
         [('7', 'train')]
         >>> folder.cleanup()
     """
+    if isinstance(source, str) and source in embedded() and embedded()[source].posts is not None:
+        known = Question.model_fields
+        pairs = load_pairs(source, split=split, revision=revision)
+        return tuple(Question.model_construct(**{name: getattr(pair, name) for name in known}) for pair in pairs)
     found = _resolve(source, split, revision, max_line_bytes)
     reader = RowReader(columns)
     questions = reader.read_questions(found.rows(reader.left_out))

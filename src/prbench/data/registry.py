@@ -2,7 +2,8 @@
 
 An embedded suite is a file `embedded/NAME.parquet` or `.jsonl` beside this module; one whose file is absent does not
 exist. Where a suite has versions, `NAME` is the newest, and `NAME@VERSION` any of them; an older one is a file
-`embedded/NAME-VERSION.parquet`. A published suite is loaded from the hub, or from a local copy written `NAME=DIR` or
+`embedded/NAME-VERSION.parquet`. `NAME+posts` is derived: the pairs of NAME, shown with the posts of `mirror`'s people
+of the same version. A published suite is loaded from the hub, or from a local copy written `NAME=DIR` or
 `NAME=FILE`.
 """
 
@@ -23,10 +24,12 @@ _EMBEDDED_FOLDER = Path(__file__).parent / "embedded"
 _EMBEDDED = {
     "mirror": "couples of opposite personas who meet the same two answers and want opposite ones",
     "generic": "sound against subtly flawed answers: general quality, nothing personal",
+    "generic+posts": "generic with a user's posts beside each question: does following the user cost soundness?",
     "starter": "a handful of hand-written mirrored pairs to try things on",
 }
-_NEWEST = {"mirror": 2, "generic": 2}
+_NEWEST = {"mirror": 2, "generic": 2, "generic+posts": 2}
 """The newest version of each suite that has versions."""
+_WITH_POSTS = "+posts"
 
 
 class SuiteInfo(NamedTuple):
@@ -180,6 +183,8 @@ class Embedded(NamedTuple):
     version: str
     """Empty for a suite without versions."""
     file: Path
+    posts: Path | None = None
+    """The suite whose people's posts are shown beside the questions of this one."""
 
 
 def embedded() -> Mapping[str, Embedded]:
@@ -188,14 +193,22 @@ def embedded() -> Mapping[str, Embedded]:
     for name in _EMBEDDED:
         newest = _NEWEST.get(name, 0)
         if file := _present(name):
-            found[name] = Embedded(f"{name}@{newest}" if newest else name, str(newest or ""), file)
+            found[name] = Embedded(f"{name}@{newest}" if newest else name, str(newest or ""), file, _posts(name))
         for version in range(1, newest + 1):
-            if file := _present(name if version == newest else f"{name}-{version}"):
-                found[f"{name}@{version}"] = Embedded(f"{name}@{version}", str(version), file)
+            older = "" if version == newest else f"-{version}"
+            if file := _present(name, older):
+                found[f"{name}@{version}"] = Embedded(f"{name}@{version}", str(version), file, _posts(name, older))
     return found
 
 
-def _present(stem: str) -> Path | None:
+def _posts(name: str, older: str = "") -> Path | None:
+    return _present("mirror", older) if name.endswith(_WITH_POSTS) else None
+
+
+def _present(name: str, older: str = "") -> Path | None:
+    if name.endswith(_WITH_POSTS) and _present("mirror", older) is None:
+        return None
+    stem = name.removesuffix(_WITH_POSTS) + older
     files = (_EMBEDDED_FOLDER / f"{stem}{suffix}" for suffix in (".parquet", ".jsonl"))
     return next((file for file in files if file.is_file()), None)
 

@@ -7,8 +7,9 @@ from typing import Any
 from prbench.calls import clock
 from prbench.report.plans import run_plan_tables
 from prbench.results import (
-    DIFFERENCES,
     EFFECTS,
+    HEADROOM,
+    SOUNDNESS,
     BaselineResult,
     ContextResult,
     Effect,
@@ -232,6 +233,9 @@ def _checks(result: Result) -> Table:
 def _effects(result: Result) -> Table | None:
     shown = [effect for effect in EFFECTS if result.effects.of(effect) is not None]
     rows = [[effect.title, _effect(result, effect)] for effect in shown]
+    if result.effects.soundness is not None:
+        parts = result.effects.soundness.by.items()
+        rows += [[f"{SOUNDNESS.name} on {name} questions", points(found)] for name, found in parts]
     for name, context in result.contexts.items():
         for relation, found in (context.shown_user or {}).items():
             rows.append([f"accuracy under {name} where the shown user {_relation(relation)}", interval(found)])
@@ -243,7 +247,7 @@ def _effects(result: Result) -> Table | None:
 
 
 def _effect(result: Result, effect: Effect) -> str:
-    show = points if effect in DIFFERENCES else interval
+    show = interval if effect is HEADROOM else points
     return show(result.effects.of(effect))
 
 

@@ -3,8 +3,26 @@
 from prbench.results.compare import Moment, Versus, history, standings, versus
 from prbench.results.compute import BaselineScore, RunFacts, compute_result, distinct_calls
 from prbench.results.credits import Credit, Credits, PairRow, credits_by_context
+<<<<<<< HEAD
 from prbench.results.definitions import METRICS, Metric, definitions
 from prbench.results.effects import DIFFERENCES, EFFECTS, GAIN, HEADROOM, REVERSAL, SPECIFICITY, Effect, own_context
+=======
+from prbench.results.definitions import METRICS, definitions
+from prbench.results.effects import (
+    DIFFERENCES,
+    EFFECTS,
+    GAIN,
+    HEADROOM,
+    HIGH_STAKES,
+    HIGH_STAKES_TOGETHER,
+    REVERSAL,
+    SOUNDNESS,
+    SPECIFICITY,
+    Effect,
+    own_context,
+    shown_context,
+)
+>>>>>>> landing-sound
 from prbench.results.folder import RunFolder
 from prbench.results.loaded import Loaded, load_run
 from prbench.results.measure import Measure, clusters_of, rank_credits
@@ -27,6 +45,7 @@ from prbench.results.result import (
     Headroom,
     PlansResult,
     Result,
+    Soundness,
     Timing,
     Usage,
     WorstGroup,
@@ -39,10 +58,13 @@ __all__ = [
     "EFFECTS",
     "GAIN",
     "HEADROOM",
+    "HIGH_STAKES",
+    "HIGH_STAKES_TOGETHER",
     "METRICS",
     "QUALITY",
     "REVERSAL",
     "RULE",
+    "SOUNDNESS",
     "SPECIFICITY",
     "BaselineResult",
     "BaselineScore",
@@ -63,6 +85,7 @@ __all__ = [
     "RunFacts",
     "RunFolder",
     "RunVerdict",
+    "Soundness",
     "Timing",
     "Usage",
     "UserGrade",
@@ -90,6 +113,7 @@ __all__ = [
     "recompute",
     "require_verified",
     "seal",
+    "shown_context",
     "standings",
     "verdict",
     "verify",

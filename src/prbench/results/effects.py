@@ -6,7 +6,7 @@ Every table, page and document that names an effect takes its words from here.
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-EffectKey = Literal["gain", "specificity", "reversal", "headroom_closed"]
+EffectKey = Literal["gain", "specificity", "reversal", "headroom_closed", "soundness"]
 
 
 class Effect(NamedTuple):
@@ -55,9 +55,20 @@ HEADROOM = Effect(
     "It leans on a context that leaks, and is null unless the interval of the denominator lies above 0.",
     "oracle",
 )
+SOUNDNESS = Effect(
+    "soundness",
+    "soundness",
+    "shown − none",
+    "What a user's posts add to telling sound answers from flawed ones, on pairs that are the same for every user "
+    "(`generic+posts`): below 0, following the user costs soundness.",
+    "none",
+)
 DIFFERENCES = (GAIN, SPECIFICITY, REVERSAL)
-"""Effects in percentage points."""
-EFFECTS = (*DIFFERENCES, HEADROOM)
+"""Effects of the user's own posts, in percentage points."""
+EFFECTS = (*DIFFERENCES, HEADROOM, SOUNDNESS)
+HIGH_STAKES = ("medical", "legal", "money")
+"""Categories for which soundness is told separately: a flawed answer there does harm."""
+HIGH_STAKES_TOGETHER = ", ".join(HIGH_STAKES)
 
 
 def own_context(contexts: Iterable[str]) -> str | None:
@@ -69,3 +80,15 @@ def own_context(contexts: Iterable[str]) -> str | None:
     """
     names = list(contexts)
     return "profile" if "profile" in names else next((name for name in names if name.startswith("retrieved")), None)
+
+
+def shown_context(contexts: Iterable[str]) -> str | None:
+    """The context that shows a user where no posts are the user's own: as `own_context`, else the first that shows any.
+
+    Example:
+        >>> shown_context(["none", "other", "recent@5"])
+        'recent@5'
+    """
+    names = list(contexts)
+    controls = {effect.control for effect in EFFECTS}
+    return own_context(names) or next((name for name in names if name not in controls), None)

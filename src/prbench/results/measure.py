@@ -17,11 +17,24 @@ import numpy as np
 
 from prbench import stats
 from prbench.results.credits import Credit, Credits
+<<<<<<< HEAD
 from prbench.results.definitions import METRICS
 from prbench.results.effects import DIFFERENCES, HEADROOM, own_context
 from prbench.results.result import BaselineResult, ContextResult, Effects, Headroom, JuryResult, WorstGroup
+=======
+from prbench.results.effects import (
+    DIFFERENCES,
+    HEADROOM,
+    HIGH_STAKES,
+    HIGH_STAKES_TOGETHER,
+    SOUNDNESS,
+    own_context,
+    shown_context,
+)
+from prbench.results.result import BaselineResult, ContextResult, Effects, Headroom, JuryResult, Soundness, WorstGroup
+>>>>>>> landing-sound
 from prbench.stats import Clusters, Estimate, LengthBias, Standing
-from prbench.types import Context, Record
+from prbench.types import POSTS_OF, Context, Record
 
 Json = dict[str, Any]
 """Some fields of a result."""
@@ -108,6 +121,12 @@ class Measure:
 
     def effects(self, credits: Mapping[str, Credits]) -> Effects:
         """What showing the user changes, as far as the contexts allow."""
+        rows = [row for found in credits.values() for row in found.rows]
+        if rows and all(POSTS_OF in row.row.tags for row in rows):  # nobody's own posts: there is no gain to speak of
+            shown = shown_context(credits)
+            if shown is None or SOUNDNESS.control not in credits:
+                return Effects()
+            return Effects(soundness=self._soundness(credits[shown], credits[SOUNDNESS.control]))
         own = own_context(credits)
         if own is None:
             return Effects()
@@ -247,6 +266,16 @@ class Measure:
         if not rows:
             return Estimate.undefined()
         return stats.difference_interval(a, b, clusters_of(rows), self._rng(name), resamples=self._resamples)
+
+    def _soundness(self, shown: Credits, none: Credits) -> Soundness:
+        parts = {**{name: (name,) for name in HIGH_STAKES}, HIGH_STAKES_TOGETHER: HIGH_STAKES}
+        by = {
+            name: self._difference(f"{SOUNDNESS.key} {name}", shown._replace(rows=kept), none)
+            for name, categories in parts.items()
+            if (kept := [row for row in shown.rows if row.row.category in categories])
+        }
+        whole = self._difference(SOUNDNESS.key, shown, none)
+        return Soundness(whole.value, whole.low, whole.high, whole.n, by)
 
     def _headroom(self, own: Credits, none: Credits, oracle: Credits) -> Headroom | None:
         rows, a, b = _common(own, none)

@@ -7,7 +7,7 @@ model whose scores are no probabilities, is None in Python and left out of the f
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from pydantic import field_serializer
@@ -28,6 +28,14 @@ class Headroom(Estimate):
     """The share of the headroom that is closed; it leans on a context that leaks, and says so."""
 
     leaks: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Soundness(Estimate):
+    """What showing a user's posts changes in telling sound answers from flawed ones."""
+
+    by: Mapping[str, Estimate] = field(default_factory=dict)
+    """The same for the questions of each category with high stakes, and of all these together."""
 
 
 class WorstGroup(Frozen):
@@ -106,6 +114,7 @@ class Effects(Frozen):
     specificity: Estimate | None = None
     reversal: Estimate | None = None
     headroom_closed: Headroom | None = None
+    soundness: Soundness | None = None
 
     def of(self, effect: Effect) -> Estimate | None:
         """The estimate of an effect; None where the run has not the contexts for it."""

@@ -7,8 +7,8 @@ and the scorecard, which read the same intervals. Terminal, report, scorecard an
 from enum import StrEnum
 from typing import NamedTuple
 
-from prbench.results.effects import GAIN, REVERSAL, SPECIFICITY, own_context
-from prbench.results.result import Result
+from prbench.results.effects import GAIN, REVERSAL, SPECIFICITY, own_context, shown_context
+from prbench.results.result import Result, Soundness
 from prbench.stats import Estimate
 
 KNOWS_FROM = 0.75
@@ -36,7 +36,9 @@ user's, and with those of the user who wants the opposite.
   {UserGrade.SWAYED}: own differs from none, other or opposite, but does not follow this user
   {UserGrade.IGNORES}: own differs from none of them, and each interval stays within ±{100 * NOTHING:.0f} points
   {UserGrade.OPEN}: none of these; more pairs would tell
-  {UserGrade.UNSHOWN}: the run lacks `profile` (or `retrieved@K`), `none` or `other`"""
+  {UserGrade.UNSHOWN}: the run lacks `profile` (or `retrieved@K`), `none` or `other`
+On `generic+posts` a sentence on soundness stands in place of a grade: lost or gained where its interval lies below or
+above 0, kept where it holds 0 and stays within ±{100 * NOTHING:.0f} points."""
 
 
 class RunVerdict(NamedTuple):
@@ -53,8 +55,23 @@ def verdict(result: Result) -> RunVerdict:
         >>> print(RULE.splitlines()[2].strip()[:45])
         knows what this user wants: follows this user
     """
+    if (soundness := result.effects.soundness) is not None:  # nobody's own wishes decide these pairs
+        return RunVerdict(UserGrade.OPEN, f"{result.model.address} {_soundness(result, soundness)}.")
     grade = _grade(result)
     return RunVerdict(grade, f"{result.model.address} {grade.value}{_numbers(result)}{_clause(result, grade)}.")
+
+
+def _soundness(result: Result, change: Soundness) -> str:
+    if _below(change):
+        said = "loses soundness"
+    elif _above(change):
+        said = "gains soundness"
+    elif _nothing(change):
+        said = "keeps its soundness"
+    else:
+        said = "cannot be told to lose or keep soundness"
+    shown, none = (_percent(result.contexts[str(name)].accuracy) for name in (shown_context(result.contexts), "none"))
+    return f"{said} where a user's posts are shown: {shown} % of pairs right with posts, {none} without"
 
 
 def _grade(result: Result) -> UserGrade:

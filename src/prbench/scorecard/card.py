@@ -12,7 +12,7 @@ from pathlib import Path
 from prbench._version import __version__
 from prbench.config import digest
 from prbench.contexts import ContextBuilder
-from prbench.data import DatasetRecord
+from prbench.data import DatasetRecord, Suite
 from prbench.errors import FileError, PrbenchError
 from prbench.files import read_model, write_whole
 from prbench.models import Replay, load_model
@@ -22,7 +22,7 @@ from prbench.scorecard.latency import WARM_UP, Latency, measure_latency
 from prbench.scorecard.machine import Machine
 from prbench.scorecard.row import Row, judged, make_row
 from prbench.scorecard.settings import Entry, Settings
-from prbench.types import Context, Frozen
+from prbench.types import POSTS_OF, Context, Frozen
 
 FILE = "scorecard.json"
 
@@ -105,7 +105,8 @@ def _row(entry: Entry, bench: Bench, retime: bool) -> Row:
     personal = bench.run(session, bench.out / session.default_folder().name)
     generic = None
     if bench.generic is not None:
-        other = bench.session(entry, model, bench.generic, split=settings.generic_part, contexts=["none"])
+        contexts = _generic_contexts(entry, bench.generic)
+        other = bench.session(entry, model, bench.generic, split=settings.generic_part, contexts=contexts)
         generic = bench.run(other, bench.out / other.default_folder().name)
     return make_row(entry, personal, generic, _latency(entry, session, bench, retime))
 
@@ -115,6 +116,14 @@ def _contexts(entry: Entry, bench: Bench) -> list[str]:
     if Context.parse(entry.context).name in ("plan", "oracle"):
         return ["none", entry.context]
     return ["none", entry.context, "other", *(["opposite"] if bench.suite.is_mirrored else [])]
+
+
+def _generic_contexts(entry: Entry, generic: Suite) -> list[str]:
+    """Without posts and, where a user's are lent, with them as the row shows them; nothing is diluted there."""
+    context = Context.parse(entry.context)
+    if context.leaks or not all(POSTS_OF in pair.tags for pair in generic):
+        return ["none"]
+    return ["none", "profile" if context.name == "diluted" else entry.context]
 
 
 def _latency(entry: Entry, session: Session, bench: Bench, retime: bool) -> Latency | None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from prbench.results import GAIN, SPECIFICITY, Effect, load_run, versus
+from prbench.results import GAIN, SPECIFICITY, Effect, Soundness, load_run, versus
 from prbench.results import verdict as verdict_on
 from prbench.run import Evaluation
 from prbench.scorecard.latency import Latency
@@ -27,6 +27,8 @@ class Row(Frozen):
     trace: str = ""
     """Where it failed, if that was not a user's mistake."""
     generic: Estimate | None = None
+    soundness: Soundness | None = None
+    """What showing a user's posts changes in the generic accuracy."""
     personalized: Estimate | None = None
     seen_axes: Estimate | None = None
     unseen_axes: Estimate | None = None
@@ -68,6 +70,7 @@ def make_row(entry: Entry, personal: Evaluation, generic: Evaluation | None, lat
         shown=own,
         leaks=found.leaks,
         generic=None if generic is None else generic.contexts["none"].accuracy,
+        soundness=None if generic is None else generic.effects.soundness,
         personalized=found.accuracy,
         seen_axes=axes.get("no"),
         unseen_axes=axes.get("yes"),

@@ -63,8 +63,8 @@ class Settings(Frozen):
     suite: str = "mirror"
     split: str = "test"
     """Part of the suite; `all` for all of it."""
-    generic: str = "generic"
-    """Suite of general quality; `none` leaves the column empty."""
+    generic: str = "generic+posts"
+    """Suite of general quality; with posts to show (`posts_of`), soundness is measured too; `none`: neither."""
     generic_split: str = ""
     """Part of it; default: as of the suite, so that no training has seen its questions either."""
     limit: int | None = Field(default=None, ge=1)

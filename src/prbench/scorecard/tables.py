@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from prbench.results import HIGH_STAKES, HIGH_STAKES_TOGETHER, SOUNDNESS
 from prbench.scorecard.card import Scorecard
 from prbench.scorecard.curves import CurvePoint, Curves, CurveSheet
 from prbench.scorecard.row import Row
@@ -12,6 +13,7 @@ _COLUMNS = (
     "model",
     "verdict",
     "generic [95 %]",
+    "soundness [95 %]",
     "personalized [95 %]",
     "gain [95 %]",
     "specificity [95 %]",
@@ -38,7 +40,7 @@ _DETAIL_COLUMNS = (
 
 def scorecard_tables(card: Scorecard) -> list[Table]:
     """What is printed of a scorecard: the row of each model, then what the rows hide."""
-    return [_main(card), _details(card)]
+    return [_main(card), _details(card), *([found] if (found := _soundness(card)).rows else [])]
 
 
 def curve_tables(sheet: CurveSheet) -> list[Table]:
@@ -66,6 +68,7 @@ def _main_row(row: Row) -> list[str]:
         row.name,
         row.verdict or "(leaks)",
         _share(row.generic),
+        _points(row.soundness),
         _share(row.personalized),
         _points(row.gain),
         _points(row.specificity),
@@ -101,6 +104,20 @@ def _detail_row(row: Row) -> list[str]:
         "–" if row.personalized is None else count(row.personalized.n),
         "–" if row.generic is None else count(row.generic.n),
     ]
+
+
+def _soundness(card: Scorecard) -> Table:
+    parts = (*HIGH_STAKES, HIGH_STAKES_TOGETHER)
+    rows = [
+        [row.name, _points(found), *(_points(found.by.get(part)) for part in parts), count(found.n)]
+        for row in card.rows
+        if (found := row.soundness) is not None
+    ]
+    notes = [
+        f"{SOUNDNESS.name} is {SOUNDNESS.formula}, in percentage points, clustered by question. {SOUNDNESS.sentence}"
+    ]
+    columns = ["model", "all questions [95 %]", *(f"{part} [95 %]" for part in parts), "pairs"]
+    return Table("Does following the user cost soundness?", columns, rows, notes)
 
 
 def _how_measured(card: Scorecard) -> str:

@@ -14,7 +14,7 @@ from prbench.report.page.groups import groups_section
 from prbench.report.page.ranking import ranking_section
 from prbench.report.page.reproduce import reproduce_section
 from prbench.report.page.texts import Texts, load_texts
-from prbench.report.page.user_sections import context_section, mirror_section, users_section
+from prbench.report.page.user_sections import context_section, mirror_section, soundness_section, users_section
 from prbench.report.payload import index_html
 from prbench.show.page import Section, asset, fill, masthead, shell
 
@@ -27,6 +27,7 @@ _PROSE_BYTES = 1_000_000
 _BEFORE: tuple[Callable[[Evidence], Section | None], ...] = (
     ranking_section,
     context_section,
+    soundness_section,
     groups_section,
     users_section,
     mirror_section,

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from prbench.report.page.evidence import Entry, Evidence
-from prbench.results import DIFFERENCES, HEADROOM
+from prbench.results import DIFFERENCES, HEADROOM, HIGH_STAKES, HIGH_STAKES_TOGETHER, SOUNDNESS
 from prbench.show import Table, interval, points
 from prbench.show.charts import (
     ContextPoint,
@@ -60,7 +60,7 @@ def _effects(evidence: Evidence) -> Markup:
     rows = []
     for entry in evidence.entries:
         effects = entry.result.effects
-        if effects.model_fields_set:
+        if effects.model_fields_set - {SOUNDNESS.key}:
             found = [points(effects.of(effect)) for effect in DIFFERENCES]
             rows.append([entry.label, *found, interval(effects.headroom_closed)])
     if not rows:
@@ -70,6 +70,22 @@ def _effects(evidence: Evidence) -> Markup:
         f"In percentage points; {HEADROOM.name} is {HEADROOM.formula} in percent and leans on the leaking context."
     ]
     return html_table(Table("What the user's posts add", ["model", *names, HEADROOM.name], rows, notes))
+
+
+def soundness_section(evidence: Evidence) -> Section | None:
+    """What showing a user's posts does to telling sound answers from flawed ones."""
+    found = {entry.label: change for entry in evidence.entries if (change := entry.result.effects.soundness)}
+    if not found:
+        return None
+    parts = (*HIGH_STAKES, HIGH_STAKES_TOGETHER)
+    rows = [
+        [label, points(change), *(points(change.by.get(part)) for part in parts)] for label, change in found.items()
+    ]
+    notes = [f"In percentage points, 95 % intervals clustered by question. {SOUNDNESS.name}: {SOUNDNESS.formula}."]
+    table = Table("Soundness with posts against without", ["model", "all questions", *parts], rows, notes)
+    return Section(
+        "soundness", "Does following the user cost soundness?", SOUNDNESS.sentence, html_table(table), "Soundness"
+    )
 
 
 def users_section(evidence: Evidence) -> Section | None:

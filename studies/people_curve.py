@@ -1,0 +1,257 @@
+"""Learning curves over people: what a method is worth after 5, 10, 20, 40 and 70 training couples.
+
+    make people-curve         # or: python studies/people_curve.py [--methods …] [--couples …] [--suite …]
+
+Each point trains a method on so many couples (fewer are always among more, the same for every method) and looks at test
+once. No setting is chosen: every method has its defaults at every point, `stances` the recipe of `make reference`, over
+an encoder that was tuned on the same couples and no others. Validation only stops a training early, and is written
+down. Models and runs are kept in the work folder, so the same command continues; a point that is there is not measured
+again. Hours on two cores.
+"""
+
+import argparse
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+from people.page import conclusion
+from people.worlds import write_whole
+
+from prbench import evaluate
+from prbench.data import load_pairs
+from prbench.errors import DataError
+from prbench.models.personal.artifact import PersonalRecord
+from prbench.models.personal.stance_encoder import AXES
+from prbench.results import load_run, versus
+from prbench.show import interval, percent, points
+from prbench.show.charts.lines import Line, LinePoint, line_bounds, line_chart
+from prbench.stats import Estimate
+from prbench.train import TrainOptions, train
+
+ROOT = Path(__file__).resolve().parents[1]
+METHODS = ("user-bt", "vpl", "pal", "lore", "gpo", "cross", "stances", "contrast")
+COUPLES = (5, 10, 20, 40, 70)
+FORESEEN = 200
+"""Couples for which the curves are drawn on."""
+REFERENCE = {"answer_window": 2, "learning_rate": 0.005, "weight_decay": 0.05, "epochs": 14, "also": "generic"}
+"""The recipe of `make reference`."""
+WIDTH, HEIGHT, COLUMNS = 300, 224, 2
+STYLE = (
+    "text{font:11px sans-serif;fill:#555}.name{font-weight:600;fill:#222}.grid{stroke:#ddd}"
+    ".curve{stroke:#b4532a;stroke-width:2;fill:none}.others{stroke:#ccc;stroke-width:1}.leaks{stroke-dasharray:4 3}"
+    ".band{fill:#b4532a;opacity:.15}.mark{fill:#b4532a}"
+)
+
+
+class Plan(NamedTuple):
+    """What is trained, on whom."""
+
+    suite: str = "mirror"
+    methods: tuple[str, ...] = METHODS
+    couples: tuple[int, ...] = COUPLES
+    encoder: str = "embed:minilm"
+    seed: int = 0
+    changes: Mapping[str, Mapping[str, Any]] = {}
+    """Options of a method (or of `encoder`) in place of its defaults, for a rehearsal."""
+
+
+class Point(NamedTuple):
+    """One method after so many couples."""
+
+    method: str
+    couples: int
+    pairs: int
+    """It was trained on."""
+    validation: float
+    test: Estimate
+    run: Path
+
+
+def main() -> None:
+    """Read the options, make the study, write the page."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--suite", default="mirror")
+    parser.add_argument("--methods", nargs="+", default=METHODS, choices=METHODS, metavar="METHOD")
+    parser.add_argument("--couples", nargs="+", type=int, default=COUPLES, metavar="N")
+    parser.add_argument("--encoder", default="embed:minilm")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--work", type=Path, default=ROOT / "runs" / "people-curve")
+    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "studies" / "people.md")
+    given = parser.parse_args()
+    plan = Plan(given.suite, tuple(given.methods), tuple(sorted(set(given.couples))), given.encoder, given.seed)
+    print(write_page(given.page, plan, study(plan, given.work)))
+
+
+def study(plan: Plan, work: Path, tell: Callable[[str], None] = print) -> list[Point]:
+    """All points, the small ones of every method first."""
+    found = []
+    for couples in plan.couples:
+        for method in plan.methods:
+            point = _point(plan, work, method, couples)
+            found.append(point)
+            tell(f"{method}, {couples} couples: validation {100 * point.validation:.1f}, test {interval(point.test)}")
+    return found
+
+
+def _point(plan: Plan, work: Path, method: str, couples: int) -> Point:
+    model = work / f"{method}-{couples}"
+    if not (model / "personal.json").is_file():
+        _train(plan, work, method, couples, model)
+    record = PersonalRecord.model_validate_json((model / "personal.json").read_text(encoding="utf-8"))
+    trained = record.training
+    if (trained.fingerprint, trained.seed) != (load_pairs(plan.suite).record.fingerprint, plan.seed):
+        raise DataError(f"{str(model)!r} was trained on another suite or seed", hint="give this study its own --work")
+    run = work / f"{method}-{couples}-test"
+    contexts = ["none", "profile"]
+    result = evaluate(f"personal:{model}", plan.suite, split="test", contexts=contexts, seed=plan.seed, out=run)
+    validation = float(trained.validation["accuracy"])
+    return Point(method, couples, trained.pairs, validation, result.contexts["profile"].accuracy, run)
+
+
+def _train(plan: Plan, work: Path, method: str, couples: int, out: Path) -> None:
+    basic = {"encoder": plan.encoder, "seed": plan.seed, **plan.changes.get(method, {})}
+    place: dict[str, Any] = {"suite": plan.suite, "people": couples}
+    if method == "cross":
+        from prbench.train.cross import CrossOptions, train_cross
+
+        basic["base"] = basic.pop("encoder")
+        train_cross(CrossOptions(**basic), out, **place)
+    elif method == "contrast":
+        from prbench.train.contrast import ContrastOptions, train_contrast
+
+        train_contrast(ContrastOptions(**basic), out, **place)
+    elif method == "stances":
+        tuned = _tuned(plan, work, couples)
+        axes = len(json.loads((tuned / AXES).read_text(encoding="utf-8")))
+        over = {"encoder": f"embed:{tuned}#stances+vectors", "settings": {"axes": axes}}
+        train(TrainOptions(method=method, **{**REFERENCE, **basic, **over}), out, **place)
+    else:
+        train(TrainOptions(method=method, **basic), out, **place)
+
+
+def _tuned(plan: Plan, work: Path, couples: int) -> Path:
+    """An encoder tuned on these couples; a tuning that is finished or was interrupted is taken up."""
+    from prbench.train.encoder import TuneOptions
+    from prbench.train.tune import tune
+
+    out = work / f"encoder-{couples}"
+    options = {"base": plan.encoder, "seed": plan.seed, **plan.changes.get("encoder", {})}
+    tune(TuneOptions(**options), out, suite=plan.suite, people=couples)
+    return out
+
+
+def write_page(path: Path, plan: Plan, found: Sequence[Point]) -> Path:
+    """The page with its tables, and the drawing beside it; a conclusion written by hand is kept."""
+    drawing = path.with_suffix(".svg")
+    write_whole(drawing, draw(plan, found))
+    record = load_pairs(plan.suite).record
+    methods = " ".join(plan.methods)
+    parts = [
+        "# Learning curves over people",
+        "",
+        conclusion(path),
+        "",
+        f"![Accuracy on test against training couples, by method]({drawing.name})",
+        "",
+        "Accuracy on `test` with the user's own posts, in percent with 95 % interval, by training couples:",
+        "",
+        *_table(plan, found, lambda point: interval(point.test)),
+        "",
+        "On `validation`, by which trainings are stopped early and nothing else is decided:",
+        "",
+        *_table(plan, found, lambda point: percent(point.validation)),
+        "",
+        *_slopes(plan, found),
+        "",
+        "## How it was made",
+        "",
+        f"`python studies/people_curve.py --suite {plan.suite} --methods {methods} --couples "
+        f"{' '.join(map(str, plan.couples))} --seed {plan.seed}` (`make people-curve`): suite `{record.name}`, "
+        f"fingerprint `{record.fingerprint[:12]}`, encoder `{plan.encoder}`. Fewer couples are always among more, the "
+        "same for every method. Every method has its defaults at every point and `stances` the recipe of "
+        "`make reference`, over an encoder tuned on the same couples; test is looked at once per point.",
+    ]
+    write_whole(path, "\n".join(parts) + "\n")
+    return path
+
+
+def _table(plan: Plan, found: Sequence[Point], show: Callable[[Point], str]) -> Iterator[str]:
+    cells = {(point.method, point.couples): show(point) for point in found}
+    yield "| method | " + " | ".join(map(str, plan.couples)) + " |"
+    yield "|---|" + "--:|" * len(plan.couples)
+    for method in plan.methods:
+        yield f"| {method} | " + " | ".join(cells[method, couples] for couples in plan.couples) + " |"
+
+
+def _slopes(plan: Plan, found: Sequence[Point]) -> Iterator[str]:
+    """What the last point adds to the first, by doubling, and drawn on."""
+    first, last = plan.couples[0], plan.couples[-1]
+    if first == last:
+        return
+    doublings = math.log2(last / first)
+    yield f"From {first} to {last} couples, paired on the test pairs, and what the same slope would give at {FORESEEN}:"
+    yield ""
+    yield f"| method | change, points [95 %] | points per doubling [95 %] | at {FORESEEN} couples, if it held [95 %] |"
+    yield "|---|--:|--:|--:|"
+    ends = {(point.method, point.couples): point for point in found}
+    for method in plan.methods:
+        start, end = ends[method, first], ends[method, last]
+        change = versus(load_run(end.run), load_run(start.run), "profile").comparison.difference
+        slope = _scaled(change, 1 / doublings)
+        reached = _scaled(change, math.log2(FORESEEN / last) / doublings, end.test.value or 0.0)
+        yield f"| {method} | {points(change)} | {points(slope)} | {interval(reached)} |"
+    yield ""
+    yield (
+        "The last column draws a line over the logarithm of the couples; its interval is that of the slope alone, so "
+        "it says too little of what is unknown."
+    )
+
+
+def _scaled(change: Estimate, factor: float, start: float = 0.0) -> Estimate:
+    value, low, high = (
+        None if end is None else start + factor * end for end in (change.value, change.low, change.high)
+    )
+    return Estimate(value, low, high, change.n)
+
+
+def draw(plan: Plan, found: Sequence[Point]) -> str:
+    """One panel for each method, with the other methods in grey behind it."""
+    curves = {
+        method: [
+            LinePoint(point.couples, 100 * point.test.value, _percent(point.test.low), _percent(point.test.high))
+            for point in found
+            if point.method == method and point.test.value is not None
+        ]
+        for method in plan.methods
+    }
+    chance = Line("chance", [LinePoint(couples, 50.0) for couples in (plan.couples[0], plan.couples[-1])], "dashed")
+    bounds = line_bounds([chance, *(Line(method, line) for method, line in curves.items())])
+    panels = []
+    for place, method in enumerate(plan.methods):
+        behind = [Line(other, line, "quiet") for other, line in curves.items() if other != method]
+        panel = line_chart(
+            method,
+            [chance, *behind, Line(method, curves[method])],
+            across="training couples",
+            what="Accuracy on test in percent",
+            logarithmic=True,
+            digits=0,
+            bounds=bounds,
+        )
+        x, y = place % COLUMNS * (WIDTH + 20), place // COLUMNS * HEIGHT
+        size = Markup('<svg x="{}" y="{}" width="{}" height="{}" ').format(x, y, WIDTH, HEIGHT)
+        panels.append(panel.replace("<svg ", size, 1))
+    width, height = COLUMNS * (WIDTH + 20), math.ceil(len(panels) / COLUMNS) * HEIGHT
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">'
+    return f'{head}<style>{STYLE}</style><rect width="100%" height="100%" fill="#fff"/>{"".join(panels)}</svg>\n'
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share
+
+
+if __name__ == "__main__":
+    main()
