@@ -161,14 +161,9 @@ suite: $(VENV)/.core ## compile the embedded suite from its sources
 real-people: $(VENV)/.dev ## the study of real people; continues where it stopped (needs the logs: see studies/real_people.py)
 	$(BIN)/python studies/real_people.py
 
-<<<<<<< HEAD
-clean: ## remove the virtual environment, the built pages and caches
-	rm -rf $(VENV) $(VENV)-docs build/docs .mypy_cache .ruff_cache .pytest_cache .hypothesis
-=======
 .PHONY: people-curve
 people-curve: $(VENV)/.dev ## the study of docs/studies/people.md; continues where it stopped (hours)
 	$(BIN)/python studies/people_curve.py
 
-clean: ## remove the virtual environment and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
->>>>>>> landing-sound
+clean: ## remove the virtual environment, the built pages and caches
+	rm -rf $(VENV) $(VENV)-docs build/docs .mypy_cache .ruff_cache .pytest_cache .hypothesis

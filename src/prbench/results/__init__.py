@@ -3,11 +3,7 @@
 from prbench.results.compare import Moment, Versus, history, standings, versus
 from prbench.results.compute import BaselineScore, RunFacts, compute_result, distinct_calls
 from prbench.results.credits import Credit, Credits, PairRow, credits_by_context
-<<<<<<< HEAD
 from prbench.results.definitions import METRICS, Metric, definitions
-from prbench.results.effects import DIFFERENCES, EFFECTS, GAIN, HEADROOM, REVERSAL, SPECIFICITY, Effect, own_context
-=======
-from prbench.results.definitions import METRICS, definitions
 from prbench.results.effects import (
     DIFFERENCES,
     EFFECTS,
@@ -22,7 +18,6 @@ from prbench.results.effects import (
     own_context,
     shown_context,
 )
->>>>>>> landing-sound
 from prbench.results.folder import RunFolder
 from prbench.results.loaded import Loaded, load_run
 from prbench.results.measure import Measure, clusters_of, rank_credits

@@ -17,11 +17,7 @@ import numpy as np
 
 from prbench import stats
 from prbench.results.credits import Credit, Credits
-<<<<<<< HEAD
 from prbench.results.definitions import METRICS
-from prbench.results.effects import DIFFERENCES, HEADROOM, own_context
-from prbench.results.result import BaselineResult, ContextResult, Effects, Headroom, JuryResult, WorstGroup
-=======
 from prbench.results.effects import (
     DIFFERENCES,
     HEADROOM,
@@ -32,7 +28,6 @@ from prbench.results.effects import (
     shown_context,
 )
 from prbench.results.result import BaselineResult, ContextResult, Effects, Headroom, JuryResult, Soundness, WorstGroup
->>>>>>> landing-sound
 from prbench.stats import Clusters, Estimate, LengthBias, Standing
 from prbench.types import POSTS_OF, Context, Record
 
