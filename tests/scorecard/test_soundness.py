@@ -130,6 +130,7 @@ def test_the_scorecard_has_a_column_a_table_and_json(suites, tmp_path):
         ("profile", ["none", "profile"]),
         ("plan", ["none", "plan"]),
         ("diluted@3", ["none", "profile"]),
+        ("pairs@4", ["none", "profile"]),
         ("oracle", ["none"]),
     ],
 )

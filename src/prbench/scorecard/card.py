@@ -119,11 +119,11 @@ def _contexts(entry: Entry, bench: Bench) -> list[str]:
 
 
 def _generic_contexts(entry: Entry, generic: Suite) -> list[str]:
-    """Without posts and, where a user's are lent, with them as the row shows them; nothing is diluted there."""
+    """Without posts and, where a user's are lent, with them as the row shows them, or all of them."""
     context = Context.parse(entry.context)
     if context.leaks or not all(POSTS_OF in pair.tags for pair in generic):
         return ["none"]
-    return ["none", "profile" if context.name == "diluted" else entry.context]
+    return ["none", "profile" if context.name in ("diluted", "pairs") else entry.context]
 
 
 def _latency(entry: Entry, session: Session, bench: Bench, retime: bool) -> Latency | None:
