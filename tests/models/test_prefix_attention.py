@@ -52,7 +52,7 @@ def test_branches_equal_one_mask(prefix, sizes, heads, scale, seed):
     weights = query @ keys.transpose(2, 3) * (scale or 8**-0.5)
     expected = weights.masked_fill(~whole, -torch.inf).softmax(-1) @ values
     found = attend(query, key, value, Layout(prefix, tuple(branches)), scale)
-    torch.testing.assert_close(found.transpose(1, 2), expected, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(found.transpose(1, 2), expected, atol=3e-5, rtol=1e-5)
 
 
 def llama() -> Any:

@@ -259,7 +259,10 @@ def test_no_setting_is_missing_from_the_command():
 
     spelled = {"suite", "model", "contexts", "split", "by", "columns", "orders", "allow_unfit", "options"}
     assert set(RunConfig.model_fields) == {*_PLAIN.values(), *spelled}
-    assert set(ModelOptions.model_fields) == {*_OPTIONS.values(), "price", "seed", "body", "logprobs"}
+    assert set(ModelOptions.model_fields) == {
+        *_OPTIONS.values(),
+        *("price", "seed", "body", "logprobs", "max_memory", "trust_remote_code"),
+    }
 
 
 def test_the_command_in_an_export_makes_the_same_run(tmp_path):

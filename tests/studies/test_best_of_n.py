@@ -480,7 +480,7 @@ def test_models_are_written_with_their_context_before_them(text, address, contex
 
 
 def test_what_is_typed_wrongly_is_said_in_the_users_words():
-    with pytest.raises(ConfigError, match="this study writes no plans"):
+    with pytest.raises(ConfigError, match="this study has no plans"):
         parse_model("plan=longer")
     with pytest.raises(ConfigError, match="the noise 'x' is not a number"):
         settings(models=[{"address": "noised-oracle:x"}])

@@ -31,6 +31,9 @@ _OPTIONS = {
     "--expect-logit": "expect_logit",
     "--key-env": "key_env",
     "--structured": "structured",
+    "--device-map": "device_map",
+    "--quantize": "quantize",
+    "--quantize-sample": "quantize_sample",
 }
 
 
@@ -57,8 +60,12 @@ def _arguments(config: RunConfig) -> Iterator[str]:
         yield from ("--price", ",".join(f"{one:g}" for one in each if one is not None))
     for name, value in config.options.body.items():
         yield from ("--body", f"{name}={value if isinstance(value, str) else json.dumps(value)}")
+    for device, size in config.options.max_memory.items():
+        yield from ("--max-memory", f"{device}={size}")
     if config.options.logprobs:
         yield "--logprobs"
+    if config.options.trust_remote_code:
+        yield "--trust-remote-code"
     for tag in config.by:
         yield from ("--by", tag)
     for field, column in config.columns.items():

@@ -152,7 +152,7 @@ def post_odds(terms_NK2: Floats, tuned_NK2: Floats | None, gains: PostGains) -> 
     Example:
         >>> silent, telling = [-4.0, -4.0], [-4.0, 3.0]
         >>> post_odds(np.array([[silent, telling]]), None, PostGains(1.0, 0.0, 1.0)).round(1).tolist()
-        [[0.0, 3.9]]
+        [[0.0, 3.8]]
     """
     logits = gains.terms * terms_NK2 + (0.0 if tuned_NK2 is None else gains.tuned * tuned_NK2)
     total = np.logaddexp(0.0, np.logaddexp(logits[..., 0], logits[..., 1]))[..., None]
