@@ -226,11 +226,11 @@ def _handler(server: FakeServer) -> type[BaseHTTPRequestHandler]:
 
         def _go_wrong(self, fault: Fault, seen: Seen) -> None:
             whole = json.dumps(server.reply(seen)).encode()
+            body = fault.body if isinstance(fault.body, bytes) else json.dumps(fault.body).encode()
             match fault.kind:
                 case "status":
-                    self._send(fault.status, json.dumps(fault.body).encode(), fault.retry_after)
+                    self._send(fault.status, body, fault.retry_after)
                 case "body":
-                    body = fault.body if isinstance(fault.body, bytes) else json.dumps(fault.body).encode()
                     self._send(200, body, encoding=fault.encoding)
                 case "hang":
                     server.wait()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from fake_server import FakeServer, Fault, first_attempts
+from fake_server import FakeServer, Fault, every, first_attempts
 from prbench import evaluate
 from prbench.build.written import Decoding
 from prbench.build.written.replies import Replies, Request
@@ -107,6 +107,21 @@ def test_a_run_stops_at_its_limit_with_the_calls_in_flight_kept_and_goes_on_from
         found = run(server, tmp_path, None)
         assert found.timing.spent_usd == pytest.approx(len(server.requests) * REPLY_USD)
     assert found.timing.spent_usd == pytest.approx(found.usage.cost_usd) == found.usage.distinct_calls * REPLY_USD
+
+
+@pytest.mark.parametrize("fault", [Fault("reset"), Fault("body", body=b"no reply")], ids=["reset", "unreadable"])
+def test_requests_whose_replies_are_never_read_reach_the_limit_too(tmp_path, fault):
+    with FakeServer(plan=every(1, fault)) as server:
+        config = RunConfig.of(suite="small", model="judge", contexts="profile")
+        session = Session(config, model=judge(server, retries=1), suite=Suite.of(mirrored(), name="small"))
+        with pytest.raises(BudgetError, match="requests without a reply") as caught:
+            execute(session, RunFolder(tmp_path / "run"), max_cost_usd=10.0)
+        sent = len(server.requests)
+    spent = read_spending(tmp_path / "run" / FILE)
+    assert (spent.settled_usd, spent.unsettled) == (0.0, sent)
+    assert spent.unsettled_usd >= 10.0
+    assert sent <= 10 + AT_ONCE  # each can cost more than a dollar
+    assert "the limit is $10.00" in str(caught.value)
 
 
 def test_jurors_spend_from_one_budget(tmp_path):
@@ -256,3 +271,16 @@ def test_a_torn_last_line_of_a_spend_file_is_passed_over(tmp_path):
     with Budget(tmp_path / FILE) as budget:
         budget.settle(budget.begin(0.3), 0.1)
     assert read_spending(tmp_path / FILE) == Spending(0.6, 0.25, unsettled=1)
+
+
+def test_an_abandoned_request_is_spent_and_one_under_way_is_not(tmp_path):
+    with Budget(tmp_path / FILE, 1.0) as budget:
+        under_way, lost, free = budget.begin(0.75), budget.begin(0.5), budget.begin(0.0)
+        budget.check()
+        budget.abandon(lost)
+        budget.abandon(free)
+        assert (budget.spent_usd, budget.spending) == (0.5, Spending(0.0, 1.25, unsettled=2))
+        budget.abandon(under_way)
+        with pytest.raises(BudgetError, match=r"\$1.2500 of it for 2 requests without a reply"):
+            budget.check()
+    assert read_spending(tmp_path / FILE) == Spending(0.0, 1.25, unsettled=2)

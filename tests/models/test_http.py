@@ -5,7 +5,7 @@ import json
 import pytest
 
 from fake_server import FakeServer, Fault, every, first_attempts, where
-from prbench.config import ModelOptions
+from prbench.config import ModelOptions, Price
 from prbench.errors import AddressError, ModelError
 from prbench.models import load_model
 from prbench.models.remote.http import load
@@ -40,6 +40,12 @@ def test_the_card_is_what_the_server_says():
     assert card.address == f"http:{server.root}"
     assert (card.revision, card.reads, card.parameters["model"]) == ("abc", {Channel.POSTS}, "my/rm")
     assert card.reusable
+
+
+@pytest.mark.parametrize("rest", ["http://127.0.0.1:9", "vllm:tiny/rm@http://127.0.0.1:9"])
+def test_a_price_that_nothing_would_count_is_refused(rest):
+    with pytest.raises(ModelError, match="a served reward model has no price here"):
+        load(rest, ModelOptions(price=Price(per_million_in=1.0, per_million_out=1.0), retries=0), backoff=FAST)
 
 
 def test_a_model_without_a_revision_is_not_reused():

@@ -3,6 +3,7 @@
 import gzip
 import json
 import logging
+import re
 import tracemalloc
 import zlib
 
@@ -15,6 +16,7 @@ from fake_server import FakeServer, Fault, chat_reply, every, where
 from prbench.cli import app
 from prbench.config import ModelOptions
 from prbench.models import load_model
+from prbench.models.remote.dialects import DIALECTS, OpenAI
 from prbench.models.remote.http import load as load_http
 from prbench.models.remote.wire import MAX_REPLY_BYTES, Wire
 from prbench.types import AnswerView, PairView
@@ -55,6 +57,77 @@ def test_no_body_keeps_the_key_however_it_is_spelt(monkeypatch, value, prefix, s
     assert KEY not in json.dumps(json.loads(cleared), ensure_ascii=False)
 
 
+spellings = st.lists(st.sampled_from(["plain", "x", "X"]), min_size=len(KEY), max_size=len(KEY))
+
+
+def spelt_as(spelling):
+    """The key as JSON may write it: each letter plain or as an escape, of small or of large digits."""
+    each = {"plain": "{0}", "x": "\\u{1:04x}", "X": "\\u{1:04X}"}
+    return "".join(each[way].format(letter, ord(letter)) for way, letter in zip(spelling, KEY, strict=True)).encode()
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    spelling=spellings,
+    before=st.sampled_from([b"", b"\xff", b"\xc3"]),
+    after=st.sampled_from([b"", b"\xff"]),
+    end=st.sampled_from([b'"}}]}', b'"}', b""]),
+)
+def test_bytes_that_are_no_text_hide_no_key(monkeypatch, spelling, before, after, end):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    wire = Wire("http://127.0.0.1:1", timeout_s=1, retries=0, key_variable="OPENAI_API_KEY")
+    body = b'{"choices": [{"message": {"content": "' + before + spelt_as(spelling) + after + end
+    cleared = wire._cleared(body)
+    assert KEY not in re.sub(r"\\u([0-9A-Fa-f]{4})", lambda found: chr(int(found[1], 16)), cleared.decode())
+    if end == b'"}}]}':
+        assert KEY not in OpenAI.body.model_validate_json(cleared).choices[0].message.content
+
+
+def anthropic_reply(*pieces):
+    return {"content": [{"type": "text", "text": piece} for piece in pieces]}
+
+
+def gemini_reply(*pieces):
+    return {"candidates": [{"content": {"parts": [{"text": piece} for piece in pieces]}}]}
+
+
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(cuts=st.sets(st.integers(1, len(KEY) - 1), min_size=1, max_size=3).map(sorted))
+@pytest.mark.parametrize(("scheme", "reply"), [("anthropic", anthropic_reply), ("gemini", gemini_reply)])
+def test_a_key_in_pieces_is_not_put_together(monkeypatch, scheme, reply, cuts):
+    monkeypatch.setenv(DIALECTS[scheme].key_variable, KEY)
+    pieces = [KEY[start:end] for start, end in zip([0, *cuts], [*cuts, len(KEY)], strict=True)]
+    body = reply("I got ", *pieces, ".\nResult: A")
+    with FakeServer(plan=every(1, Fault("body", body=body))) as server:
+        model = load_model(f"{scheme}:m@{server.root}", ModelOptions(timeout_s=10, retries=0))
+        [(_, outcome)] = model.compare([VIEW])
+    assert (outcome.verdict, outcome.raw) == ("first", "I got ***.\nResult: A")
+
+
+@pytest.mark.parametrize("named", [KEY, f"{'x' * 20} {KEY}", KEY.upper()])
+def test_the_name_of_an_encoding_shows_no_key_nor_a_part_of_it(monkeypatch, named):
+    monkeypatch.setenv("OPENAI_API_KEY", named.split()[-1])
+    with FakeServer(plan=every(1, Fault("body", body=b"", encoding=named))) as server:
+        outcome = one(server)
+    assert "a reply encoded as" in outcome.reason
+    assert "sk-" not in outcome.reason.lower()
+
+
+@pytest.mark.parametrize("status", [400, 500])
+def test_an_error_page_spells_no_key_with_escapes(monkeypatch, status):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    body = f"<p>{escaped(KEY)} and {KEY}</p>".encode()
+    with FakeServer(plan=every(1, Fault("status", status=status, body=body))) as server:
+        assert one(server).reason == f"HTTP {status}: <p>*** and ***</p>"
+
+
+def test_a_reply_too_deep_to_clear_is_a_failed_call(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    deep = b"[" * 900 + f'"{escaped(KEY)}"'.encode() + b"]" * 900
+    with FakeServer(plan=every(1, Fault("body", body=deep))) as server:
+        assert one(server).status == "failed"
+
+
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(before=st.binary(max_size=40), after=st.binary(max_size=40))
 def test_a_body_that_is_no_json_keeps_no_key_either(monkeypatch, before, after):
@@ -70,6 +143,10 @@ ECHOES = {
     "instead of a reply": {KEY: KEY},
     "as a wrong value": {"choices": [{"message": {"content": "Result: A"}, "finish_reason": [KEY]}]},
     "escaped": json.dumps(chat_reply(f"{KEY} Result: A")).replace(KEY, escaped(KEY)).encode(),
+    "escaped, beside a byte that is no text": json.dumps(chat_reply(f"? {KEY} Result: A"))
+    .replace(KEY, escaped(KEY))
+    .encode()
+    .replace(b"?", b"\xff"),
     "in no JSON": f"<html>{KEY}</html>".encode(),
 }
 

@@ -106,6 +106,7 @@ class Budget:
         missing = max(0.0, spent_usd - known.spent_usd)
         self._before = known._replace(settled_usd=known.settled_usd + missing)
         self._settled_usd = 0.0
+        self._abandoned: list[float] = []
         self._retries = 0
         self._requests = 0
         self._announced = False
@@ -167,6 +168,13 @@ class Budget:
             if most_usd > 0 or cost_usd > 0:
                 self._write(SpendLine(number=number, usd=cost_usd))
 
+    def abandon(self, number: int) -> None:
+        """Count a request whose reply will never be read at its upper bound, as the spend file already does."""
+        with self._lock:
+            most_usd = self._open.pop(number)
+            if most_usd > 0:
+                self._abandoned.append(most_usd)
+
     def take(self, cost_usd: float, *, more: bool = True) -> None:
         """Count an answer, unless the model announced it; stop where the limit is reached.
 
@@ -198,9 +206,13 @@ class Budget:
     @property
     def _done(self) -> Spending:
         before = self._before
-        return before._replace(
-            settled_usd=before.settled_usd + self._settled_usd, retries=before.retries + self._retries
-        )
+        with self._lock:
+            return before._replace(
+                settled_usd=before.settled_usd + self._settled_usd,
+                unsettled_usd=before.unsettled_usd + math.fsum(self._abandoned),
+                unsettled=before.unsettled + len(self._abandoned),
+                retries=before.retries + self._retries,
+            )
 
     def _write(self, line: SpendLine) -> None:
         if self._path is None:

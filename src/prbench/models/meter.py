@@ -30,6 +30,10 @@ class Meter(Protocol):
         """Note what a request cost in the end; one that is never settled may have cost all that was announced."""
         ...
 
+    def abandon(self, number: int) -> None:
+        """Note that no reply to a request will be read, though it may have cost all that was announced."""
+        ...
+
 
 _METER: ContextVar[Meter | None] = ContextVar("meter", default=None)
 

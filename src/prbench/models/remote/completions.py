@@ -167,7 +167,7 @@ class Completions:
                 if not self._learn(error, call, fitted):
                     raise
                 continue
-            said = self.dialect.read(reply.body)
+            said = self._cleared(self.dialect.read(reply.body))
             if meter is not None and reply.number is not None:
                 meter.settle(reply.number, self._cost_usd(said, call.prompt))
             completion = self._completion(said, reply.latency_ms, call.prompt, before)
@@ -180,6 +180,10 @@ class Completions:
                 f"the model thinks: up to {_THINKING:,} tokens were allowed in place of {_SPEAKING:,}"
             )
             before = completion  # it was paid for
+
+    def _cleared(self, said: Said) -> Said:
+        """Without the key, which a server may have sent in pieces that only together are one."""
+        return said if said.text is None else said._replace(text=self.wire.without_key(said.text))
 
     def _fitted(self, call: Call) -> Call:
         """A call as this endpoint takes it."""

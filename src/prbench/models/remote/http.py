@@ -64,10 +64,15 @@ def load(
 
     Args:
         rest: The server's URL, to which no key is sent, or `vllm:MODEL@URL`.
-        options: Concurrency, patience and price; for vLLM also the template and the probe's known logit.
+        options: Concurrency and patience; for vLLM also the template and the probe's known logit. A price is refused.
         backoff: How long to wait before a request is sent again.
         batch: The most items in one request; vLLM makes its own batches.
     """
+    if options.price is not None:  # nothing here counts tokens: no limit would ever act
+        raise ModelError(
+            "a served reward model has no price here: what it costs is not counted",
+            hint="leave out --price and --max-cost; a planner's price belongs to `prbench plan` (then --plans)",
+        )
     if rest.startswith(_VLLM):
         return open_pooling(rest.removeprefix(_VLLM), options, backoff)
     url = clean_url(f"http:{rest}" if rest.startswith("//") else rest, f"http:{rest.split('@')[-1]}")
@@ -110,7 +115,6 @@ class HttpRater:
             parameters={"model": health.model},
             # Behind the same URL there may be other weights tomorrow.
             reusable=bool(health.revision),
-            price=options.price,
         )
 
     @property

@@ -235,7 +235,6 @@ class PoolingRater:
             parameters={"template": self._template.digest, "head": head.describe(), "window": self._window},
             # Behind the same URL there may be other weights tomorrow.
             reusable=False,
-            price=options.price,
             units="log-odds",
         )
 

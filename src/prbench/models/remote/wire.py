@@ -13,6 +13,7 @@ import json
 import logging
 import os
 import random
+import re
 import time
 import zlib
 from collections.abc import Callable, Mapping
@@ -112,6 +113,13 @@ class Bill(NamedTuple):
         """Announce an attempt; returns the number under which its cost is settled."""
         return self.meter.begin(self.most_usd, again=again)
 
+    def end(self, number: int, error: BaseException) -> None:
+        """Close an attempt that brought no reply: it was free, or may have cost all that was announced."""
+        if isinstance(error, Fault | Refused) and error.free:
+            self.meter.settle(number, 0.0)
+        else:
+            self.meter.abandon(number)
+
 
 class _Received(NamedTuple):
     """One reply, decoded and without the key."""
@@ -179,7 +187,7 @@ class Wire:
     ) -> Reply[Payload]:
         """Post `body` (get where there is none) until a reply fits `schema`.
 
-        Every attempt is announced by the bill; one that may have been paid for though no reply was read stays open.
+        Every attempt is announced by the bill; one that may have been paid for though no reply was read is abandoned.
 
         Raises:
             BudgetError: If nothing more may be spent.
@@ -219,9 +227,11 @@ class Wire:
                 try:
                     received = await self._once(client, path, body)
                     payload = self._read(received, schema)
-                except (Fault, Refused) as error:
-                    if bill is not None and number is not None and error.free:
-                        bill.meter.settle(number, 0.0)
+                except BaseException as error:  # also what is cancelled may have been paid for
+                    if bill is not None and number is not None:
+                        bill.end(number, error)
+                    if isinstance(error, Fault | Refused):
+                        self._clear(error)
                     raise
                 return Reply(payload, (time.perf_counter() - start) * 1e3, number)
         raise AssertionError("the last attempt neither returned nor raised")
@@ -240,12 +250,12 @@ class Wire:
                 asyncio.timeout(self._timeout_s),
                 client.stream(method, self.base_url + path, json=body) as response,
             ):
-                sent = await _decoded(response)
+                sent = await _decoded(response, self.without_key)
         except (TimeoutError, httpx.TimeoutException) as error:
             reached = not isinstance(error, httpx.ConnectTimeout)
             raise Fault(f"no answer within {self._timeout_s:g} s", reached=reached) from error
         except httpx.ConnectError as error:
-            raise Fault(self._without_key(f"cannot connect: {error}"), reached=False) from error
+            raise Fault(f"cannot connect: {error}", reached=False) from error
         except httpx.RequestError as error:
             raise Fault(f"connection lost: {type(error).__name__}") from error
         except zlib.error as error:
@@ -261,32 +271,49 @@ class Wire:
         try:
             return schema.model_validate_json(received.body)
         except ValidationError as error:
-            raise Fault(self._without_key(_schema_reason(error))) from error
+            raise Fault(_schema_reason(error)) from error
 
     def _cleared(self, body: bytes) -> bytes:
-        """A reply without the key, also where it is spelt with JSON's escapes."""
+        """A reply without the key, also where it is spelt with JSON's escapes or has bytes that are no text."""
         if self._secret is None:
             return body
-        try:
-            value = json.loads(body)
-        except (ValueError, RecursionError):
-            return self._without_key(body.decode("utf-8", "replace")).encode()
-        cleared = self._cleared_value(value)
-        return body if cleared == value and self._secret.encode() not in body else json.dumps(cleared).encode()
+        text = body.decode("utf-8", "replace")
+        for form in (body, text):
+            try:
+                value = json.loads(form)
+                cleared = self._cleared_value(value)
+                same = form is body and cleared == value and self.without_key(text) == text
+                return body if same else json.dumps(cleared).encode()
+            except (ValueError, RecursionError):
+                continue
+        return self.without_key(text).encode()
+
+    def _clear(self, error: "Fault | Refused") -> None:
+        """Take the key out of what an error says: its words may come from several places of a reply."""
+        error.reason = self.without_key(error.reason)
+        error.args = (error.reason,)
 
     def _cleared_value(self, value: Any) -> Any:
         if isinstance(value, str):
-            return self._without_key(value)
+            return self.without_key(value)
         if isinstance(value, list):
             return [self._cleared_value(one) for one in value]
         if isinstance(value, dict):
-            return {self._without_key(key): self._cleared_value(one) for key, one in value.items()}
+            return {self.without_key(key): self._cleared_value(one) for key, one in value.items()}
         if isinstance(value, int | float) and self._secret is not None and self._secret in str(value):
             return None
         return value
 
-    def _without_key(self, text: str) -> str:
-        return text.replace(self._secret, _HIDDEN) if self._secret is not None else text
+    def without_key(self, text: str) -> str:
+        """A text without the key, also where some of its characters are spelt with JSON's escapes."""
+        if self._secret is None:
+            return text
+        return self._spelt.sub(_HIDDEN, text) if "\\" in text else text.replace(self._secret, _HIDDEN)
+
+    @cached_property
+    def _spelt(self) -> re.Pattern[str]:
+        """The key in any spelling; a few backslashes more are escapes that were escaped again."""
+        return re.compile("".join(map(_any_spelling, self._secret or "")))
 
     @property
     def _secret(self) -> str | None:
@@ -343,11 +370,18 @@ def _key(variable: str | None) -> str | None:
     return key or None
 
 
-async def _decoded(response: httpx.Response) -> bytes:
+def _any_spelling(character: str) -> str:
+    plain = re.escape(character)
+    return rf"(?:{plain}|\\{{1,8}}(?i:u{ord(character):04x})" + (rf"|\\{{1,8}}{plain})" if character in '/"' else ")")
+
+
+async def _decoded(response: httpx.Response, without_key: Callable[[str], str]) -> bytes:
     """The whole body, decoded piece by piece so that a small reply cannot become a large one unseen."""
-    encoding = response.headers.get("Content-Encoding", "").strip().lower()
+    named = response.headers.get("Content-Encoding", "").strip()
+    encoding = named.lower()
     if encoding not in _DECODERS:
-        raise Refused(f"HTTP {response.status_code}: a reply encoded as {encoding[:40]!r}", response.status_code)
+        shown = without_key(named)[:40]  # in this order: a part of the key would not be known for one
+        raise Refused(f"HTTP {response.status_code}: a reply encoded as {shown!r}", response.status_code)
     bits = _DECODERS[encoding]
     decoder = zlib.decompressobj(bits) if bits is not None else None
     body = bytearray()
