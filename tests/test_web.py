@@ -22,15 +22,16 @@ from small_suite import mirrored
 
 
 @contextmanager
-def plain(tmp_path):
+def plain(tmp_path, body=b"ok"):
     """The bare application that every server stands on, with annotate's own settings."""
 
     async def app(scope, receive, send):
         more = True
         while more:
             more = (await receive()).get("more_body", False)
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
-        await send({"type": "http.response.body", "body": b"ok"})
+        length = str(len(body)).encode()
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
+        await send({"type": "http.response.body", "body": body})
 
     listener = web.listen("127.0.0.1", 0)
     server = uvicorn.Server(web.server_config(app, timeout_graceful_shutdown=1))
@@ -59,6 +60,7 @@ def rewards(tmp_path):
         yield int(url.rpartition(":")[2]), "/health"
 
 
+LONG = 20_000_000
 SERVERS = {"plain": plain, "view": viewer, "serve": rewards}
 
 
@@ -151,6 +153,31 @@ def test_connections_are_bounded(tmp_path, monkeypatch):
             client.close()
         time.sleep(0.1)
         assert answered(port, "/") == 200
+
+
+def received(connection, pause_s):
+    """All that is sent, read with pauses; a connection that is cut off ends it."""
+    total = 0
+    connection.settimeout(20)
+    try:
+        while piece := connection.recv(4_000_000):
+            total += len(piece)
+            time.sleep(pause_s)
+    except ConnectionError:
+        pass
+    return total
+
+
+@pytest.mark.parametrize("head", [b"", b"Connection: close\r\n"], ids=["kept", "closed"])
+@pytest.mark.parametrize("reads", [False, True], ids=["asleep", "slow"])
+def test_a_client_that_does_not_read_is_cut_off_and_a_slow_one_is_not(tmp_path, monkeypatch, head, reads):
+    monkeypatch.setattr(web, "READ_S", 0.5)
+    with plain(tmp_path, body=b"x" * LONG) as (port, _), socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+        client.connect(("127.0.0.1", port))
+        client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n" + head + b"\r\n")
+        time.sleep(0 if reads else 1.5)
+        assert (received(client, 0.005 if reads else 0) > LONG) == reads
 
 
 def test_a_connection_that_is_kept_open_between_requests_is_not_slow(tmp_path, hurried):

@@ -1,7 +1,8 @@
 """Web servers of this package: one event loop each, with deadlines for headers and bodies and a bound on connections.
 
-A client that opens a connection and says nothing, or sends its request a byte a minute, is disconnected; so one
-machine cannot use up another's connections. Used by the reward server, the annotation study and the viewer of runs.
+A client that opens a connection and says nothing, or sends its request a byte a minute, is disconnected, also where it
+does not read what it was sent. The bound is on all connections together: it protects the server, but a machine that
+opens many at once can still keep others out until its time is up. Used by the reward server, the annotation study and the viewer of runs.
 """
 
 import asyncio
@@ -19,6 +20,9 @@ HEADER_S = 10.0
 """The longest that sending a request's headers may take, from the connection or from their first byte."""
 BODY_S = 40.0
 """The longest that sending a request's body may take."""
+READ_S = 30.0
+"""The longest that a client may take to read the next `_READ_BYTES` of what it was sent, or the rest of it."""
+_READ_BYTES = 65536
 MAX_CONNECTIONS = 512
 """Connections that may be open at once; one more is told to come again."""
 _BUSY = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
@@ -70,11 +74,12 @@ def server_config(app: Callable[..., Any], **settings: Any) -> uvicorn.Config:
 
 
 class _Connection(H11Protocol):
-    """One connection, closed when its client takes too long to say what it wants."""
+    """One connection, cut off when its client takes too long to say what it wants or to read what it asked for."""
 
     _deadline: asyncio.TimerHandle | None = None
     _awaited: Any = None
     """Which part of a request the deadline is for."""
+    _reading: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -92,6 +97,12 @@ class _Connection(H11Protocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         self._await(h11.SEND_BODY if self.conn.their_state is h11.SEND_BODY else None)
+        if not self.flow.write_paused:
+            self._await_reader()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._await_reader()
 
     def send_400_response(self, msg: str) -> None:
         """Refuse a damaged request; an application that is at work on its beginning then speaks to nobody."""
@@ -105,6 +116,8 @@ class _Connection(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._await(None)
+        if self._reading is not None:
+            self._reading.cancel()
         super().connection_lost(exc)
 
     def _await(self, part: Any) -> None:
@@ -116,4 +129,17 @@ class _Connection(H11Protocol):
             self._deadline.cancel()
             self._deadline = None
         if part is not None:
-            self._deadline = self.loop.call_later(HEADER_S if part is h11.IDLE else BODY_S, self.transport.close)
+            self._deadline = self.loop.call_later(HEADER_S if part is h11.IDLE else BODY_S, self.transport.abort)
+
+    def _await_reader(self) -> None:
+        """Cut off a client that does not read: closing would wait for it for as long as it likes."""
+        if self._reading is not None:
+            self._reading.cancel()
+        if unread := self.transport.get_write_buffer_size():
+            self._reading = self.loop.call_later(READ_S, self._look_at_reader, unread)
+
+    def _look_at_reader(self, before: int) -> None:
+        if self.transport.get_write_buffer_size() > max(0, before - _READ_BYTES):
+            self.transport.abort()
+        else:
+            self._await_reader()

@@ -89,6 +89,9 @@ def loops(depth: int) -> str:
     return inside
 
 
+ADDED_FOR_EVER = "{% for x in answer %}{% for y in answer %}{% set b = a + question %}{% endfor %}{% endfor %}"
+
+
 @pytest.mark.parametrize(
     "source",
     [
@@ -110,6 +113,10 @@ def loops(depth: int) -> str:
         "{% set a = 'aaaaaaaa' %}" + "{% set a = a | list | join(a) %}" * 20 + "{{ a }}",
         "{% set a = 9 %}" + "{% set a = a * a %}" * 60 + "{{ a }}",
         "{% set a = 1 %}" + "{% set a = [a, a] %}" * 60 + "{{ a }}",
+        "{{ 1 | round(1000000000) }}",
+        "{{ 12345 | round(-1000000000) }}",
+        "{{ 1.5 | round(precision=1000000000, method='ceil') }}",
+        "{% set a = 'aaaaaaaaaa' %}" + "{% set a = a + a %}" * 19 + ADDED_FOR_EVER,
         loops(12),
         "{% for a in answer %}" * 4 + "{{ question | list | join | upper }}" + "{% endfor %}" * 4 + loops(8),
     ],
@@ -119,6 +126,21 @@ def test_what_would_grow_or_never_end_is_refused_at_once(source):
     with pytest.raises(TemplateError):
         fill(source)
     assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}",
+        "{{ " + "-" * 20_000 + "1 }}",
+        "{% for x in answer %}" * 30 + "{% endfor %}" * 30,
+        "{{ " + "9" * 5000 + " }}",
+    ],
+    ids=["parentheses", "minus", "loops", "digits"],
+)
+def test_what_python_cannot_compile_is_a_mistake_in_the_template(source):
+    with pytest.raises(TemplateError, match="template <template>"):
+        fill(source)
 
 
 def test_a_text_that_is_written_in_pieces_is_bounded():

@@ -51,6 +51,22 @@ def test_concurrent_requests_are_scored_in_one_batch(start):
     assert [len(batch) for batch in model.batches] == [16]
 
 
+def test_a_server_whose_model_thread_has_ended_says_so_and_keeps_nobody_waiting(start, monkeypatch, caplog):
+    def broken(*_):
+        raise SystemExit("gone")
+
+    monkeypatch.setattr(Batcher, "_in_turn", broken)
+    body = {"items": [{"question": "Tea?", "answer": "x"}]}
+    with start(Recorder(), context="none") as client:
+        assert client.get("/health").status_code == 200
+        assert [client.post("/score", json=body, timeout=5).status_code for _ in range(2)] == [503, 503]
+        while any(thread.name == "model" for thread in threading.enumerate()):
+            time.sleep(0.01)
+        health = client.get("/health")
+    assert (health.status_code, health.json()["status"]) == (503, "stopped")
+    assert "the model's thread has ended" in caplog.text
+
+
 def test_the_server_answers_while_the_model_works(start):
     model = Recorder()
     model.gate.clear()

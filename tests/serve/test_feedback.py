@@ -161,16 +161,34 @@ def test_a_stored_judgment_that_the_model_refuses_is_named(start, tmp_path, erro
     assert "--state" in caught.value.hint
 
 
-def test_a_model_that_refuses_to_learn_keeps_nothing(start, tmp_path):
+def test_a_model_that_refuses_to_learn_keeps_nothing(start, tmp_path, caplog):
     class Stubborn(Adaptive):
         def fit_user(self, user, judgments):
-            raise ModelError("one reward for all")
+            raise ModelError("secret/path: one reward for all")
 
     with start(Stubborn()) as client:
         refused = client.post("/users/zoe/feedback", json=RED)
-        assert (refused.status_code, refused.json()["error"]["message"]) == (409, "one reward for all")
+        assert (refused.status_code, refused.json()["error"]["kind"]) == (409, "model")
+        assert "secret" not in refused.text
         assert client.get("/users/zoe/feedback").json()["count"] == 0
+    assert "secret/path" in caplog.text
     assert not (tmp_path / "judged.jsonl").exists()
+
+
+def test_a_model_that_calls_exit_while_it_learns_ends_nothing(start):
+    class Leaving(Adaptive):
+        def fit_user(self, user, judgments):
+            if user == "zoe":
+                raise SystemExit("secret/path")
+            super().fit_user(user, judgments)
+
+    with start(Leaving()) as client:
+        refused = client.post("/users/zoe/feedback", json=RED)
+        assert (refused.status_code, refused.json()["error"]["kind"]) == (500, "internal")
+        assert "secret" not in refused.text
+        assert client.post("/users/ann/feedback", json=RED).status_code == 200
+        assert scores(client, "ann") == (200, [1.0, 0.0])
+        assert client.get("/health").json()["status"] == "ready"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from prbench.data import Suite
+from prbench.errors import ModelError
 from prbench.serve.rollout import answer_text
 from prbench.serve.service import RewardService
 from prbench.types import Post
@@ -136,6 +137,21 @@ def test_the_floor_can_be_set_or_taken_away(start, ask):
         status, [entry] = ask(client, item(""))
     assert (status, entry["error"]["kind"]) == (422, "unfit")
     assert "--floor VALUE" in entry["error"]["message"]
+
+
+def test_servers_with_other_floors_do_not_share_a_cache(start, ask):
+    class Reusable(Recorder):
+        def __init__(self):
+            super().__init__()
+            self.card = self.card.model_copy(update={"reusable": True})
+
+    found = []
+    for floor in ("auto", "off", -5.0, -7.5):
+        with start(Reusable(), floor=floor) as client:
+            found.append(client.get("/health").json()["revision"])
+            ask(client, item("..."))
+            assert client.get("/health").json()["revision"] == found[-1] != ""
+    assert len(set(found)) == 4
 
 
 def test_a_body_that_is_too_large_is_cut_off_while_it_comes(start):
@@ -280,6 +296,20 @@ def test_what_a_function_raised_is_in_the_log_and_not_in_the_reply(start, ask, c
         reply = client.post("/score", json={"items": [item("raise"), item("two")]})
     assert reply.json()["scores"] == [None, 1.0]
     assert "secret" not in reply.text
+    assert "secret/path" in caplog.text
+
+
+def test_why_a_model_cannot_be_shown_an_item_is_in_the_log_and_not_in_the_reply(start, ask, caplog):
+    class Fussy(Recorder):
+        def render(self, view):
+            if view.answer == "raise":
+                raise ModelError("secret/path")
+            return super().render(view)
+
+    with start(Fussy()) as client:
+        status, [entry] = ask(client, item("raise"))
+    assert (status, entry["error"]["kind"]) == (422, "unfit")
+    assert "secret" not in entry["error"]["message"]
     assert "secret/path" in caplog.text
 
 

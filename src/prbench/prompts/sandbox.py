@@ -22,9 +22,10 @@ MOST_CHARACTERS = 10_000_000
 MOST_STEPS = 100_000
 """The most steps that all loops of one filling may take."""
 MOST_WORK = 100_000_000
-"""The most characters that all filters of one filling may go through."""
+"""The most characters that all filters and joinings of one filling may go through."""
 _MOST_BITS = 256
 _LONGEST_INDENT = 80
+_MOST_PLACES = 20
 
 _LOOP = frozenset({"index", "index0", "revindex", "revindex0", "first", "last", "length", "previtem", "nextitem"})
 _STATEMENTS = (nodes.Output, nodes.For, nodes.If, nodes.Assign, nodes.With, nodes.Scope)
@@ -52,7 +53,7 @@ class _Meter:
     def go_through(self, characters: int) -> None:
         self.work += characters
         if self.work > MOST_WORK:
-            raise SecurityError(f"its filters go through more than {MOST_WORK:,} characters")
+            raise SecurityError(f"its filters and joinings go through more than {MOST_WORK:,} characters")
 
 
 _METER: ContextVar[_Meter] = ContextVar("meter")
@@ -118,6 +119,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
                 raise SecurityError(f"the number {operator!r} makes is too large")
         elif operator == "+" and isinstance(left, str) and isinstance(right, str):
             _fits(len(left) + len(right))
+            _METER.get().go_through(len(left) + len(right))
         elif not (isinstance(left, int | float) and isinstance(right, int | float)):
             raise SecurityError(f"{operator!r} is for numbers; texts are put together with '~'")
         return super().call_binop(context, operator, left, right)
@@ -231,6 +233,8 @@ def _bounded(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
             _fits(_size(parts) + len(parts) * _size(given[1] if len(given) > 1 else ""))
         if name == "indent" and any(not isinstance(one, bool) and _number(one) > _LONGEST_INDENT for one in given[1:]):
             raise SecurityError(f"'indent' takes at most {_LONGEST_INDENT}")
+        if name == "round" and any(isinstance(one, int | float) and abs(one) > _MOST_PLACES for one in given[1:]):
+            raise SecurityError(f"'round' takes at most {_MOST_PLACES} places")
         return original(*args, **kwargs)
 
     # Jinja marks filters that want the context or the environment as their first argument.

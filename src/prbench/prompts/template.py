@@ -55,6 +55,8 @@ class Template:
             self._slots = meta.find_undeclared_variables(_SANDBOX.parse(source))
         except TemplateSyntaxError as error:
             raise TemplateError(f"template {name}, line {error.lineno}: {error.message}") from error
+        except (SyntaxError, RecursionError, MemoryError, ValueError) as error:  # of Python, which is what it becomes
+            raise TemplateError(f"template {name} cannot be compiled: {error or type(error).__name__}") from error
         if missing := sorted(required - self._slots):
             raise TemplateError(
                 f"template {name} has no slot {{{{ {missing[0]} }}}}",

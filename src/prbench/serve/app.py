@@ -25,7 +25,6 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from prbench.errors import ModelError
 from prbench.serve.batching import OverloadedError, TooManyError
 from prbench.serve.items import (
     BadRequestError,
@@ -38,7 +37,14 @@ from prbench.serve.items import (
     parse,
 )
 from prbench.serve.rollout import items_of
-from prbench.serve.service import NotAdaptiveError, Reply, RewardService, TooLargeError, UnusedFeedbackError
+from prbench.serve.service import (
+    NotAdaptiveError,
+    RefusedJudgmentError,
+    Reply,
+    RewardService,
+    TooLargeError,
+    UnusedFeedbackError,
+)
 from prbench.types import Judgment
 from prbench.web import is_loopback
 
@@ -47,8 +53,8 @@ _BODY_S = 30.0
 """The longest that sending a body may take."""
 _STATUS_OF = {
     BadRequestError: (400, "request"),
-    ModelError: (409, "model"),
     NotAdaptiveError: (501, "not-adaptive"),
+    RefusedJudgmentError: (409, "model"),
     TooLargeError: (413, "too-large"),
     TooManyError: (413, "items"),
     UnusedFeedbackError: (409, "context"),

@@ -151,6 +151,11 @@ class Batcher:
         return self._draining
 
     @property
+    def alive(self) -> bool:
+        """Whether the model's thread still runs."""
+        return self._thread.is_alive()
+
+    @property
     def idle(self) -> bool:
         """Whether everything accepted has been answered."""
         with self._changed:
@@ -240,6 +245,16 @@ class Batcher:
         self._thread.join(timeout_s)
 
     def _work(self) -> None:
+        try:
+            self._work_until_stopped()
+        except (
+            BaseException
+        ) as error:  # nothing would be answered any more: what waits is told so, and so is what comes
+            _LOG.critical("the model's thread has ended", exc_info=error)
+            self._busy = False
+            self.abandon()
+
+    def _work_until_stopped(self) -> None:
         while self._await_work():
             self._do_a_chore()
             if batch := self._collect():
@@ -400,6 +415,10 @@ def _settle(done: Future[Any], chore: Callable[[], Any]) -> None:
         done.set_result(chore())
     except Exception as error:
         done.set_exception(error)
+    except BaseException as error:  # a model that calls exit(): handed on as it is, it would end the server's loop
+        failed = RuntimeError(f"the model raised {type(error).__name__}")
+        failed.__cause__ = error
+        done.set_exception(failed)
 
 
 def _discreet(outcome: Outcome) -> Outcome:

@@ -1,5 +1,6 @@
 """A served model: what it scores, what it has learned of users, and who it says it is."""
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, cast
@@ -30,6 +31,7 @@ from prbench.texts import is_degenerate
 from prbench.types import AnswerView, Context, Judgment
 
 Json = dict[str, Any]
+_LOG = logging.getLogger(__name__)
 _SOUND = 32
 """Sound answers that are scored to find the floor."""
 _LAST_BATCH_S = 5.0
@@ -42,6 +44,10 @@ class NotAdaptiveError(Exception):
 
 class UnusedFeedbackError(Exception):
     """The context shows the model nobody, so that no judgment could change a score."""
+
+
+class RefusedJudgmentError(Exception):
+    """A judgment that the model does not take; says nothing of the model's own words."""
 
 
 class TooLargeError(Exception):
@@ -87,7 +93,7 @@ class RewardService:
         self._suite = suite
         self._choice = choice
         self._bounds = bounds
-        self._floor = floor
+        self._floor = self._floor_rule = floor
         self._changes = 0
         self.metrics = Metrics()
         self.batcher = Batcher(model, self._show, limits, self.metrics, views.cost)
@@ -173,7 +179,7 @@ class RewardService:
     def health(self) -> Json:
         """Who answers, in what state; also what `http:` models ask for."""
         return {
-            "status": "draining" if self.batcher.draining else "ready",
+            "status": "stopped" if not self.batcher.alive else "draining" if self.batcher.draining else "ready",
             "model": self.card.address,
             "revision": self._revision(),
             "reads": sorted(self.card.reads) if self._views.context.needs else [],
@@ -195,7 +201,7 @@ class RewardService:
         """Changes with whatever could change a score; empty where that cannot be told, so that nobody caches."""
         if not self.card.reusable or self._learned:
             return ""
-        return digest([self.card.identity, str(self._views.context), *self._choice])[:16]
+        return digest([self.card.identity, str(self._views.context), *self._choice, self._floor_rule])[:16]
 
     def _show(self, items: Sequence[Item]) -> Sequence[AnswerView | ItemError]:
         return self._views.show(items, judged=self._learned)
@@ -229,7 +235,11 @@ class RewardService:
             most = self._bounds.judgments
             raise TooLargeError(f"{user[:80]!r} has judged {len(before)} pairs, and {most} are kept (--max-judgments)")
         self._changes += 1
-        self._fit(user, (*before, judgment))
+        try:
+            self._fit(user, (*before, judgment))
+        except ModelError as error:
+            _LOG.warning("the model does not take a judgment", exc_info=error)
+            raise RefusedJudgmentError("the model does not take this judgment; the server's log says why") from error
         try:
             self._feedback.add(user, judgment)
         except Exception:

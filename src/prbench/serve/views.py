@@ -4,6 +4,7 @@ Items of one request that ask the same question of the same user are shown toget
 all with the same posts, those that fit beside the longest.
 """
 
+import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,6 +18,7 @@ from prbench.serve.gathering import Waiting, waiting_of
 from prbench.serve.items import Item, ItemError
 from prbench.types import AnswerView, Context, Pair, Post
 
+_LOG = logging.getLogger(__name__)
 _RENEWED_AFTER = 20_000
 """Answers after which the builder is made anew: it remembers the length of every answer it has met, and a server meets
 new ones for weeks."""
@@ -156,8 +158,9 @@ class Views:
     def _built(self, pair: Pair, context: Context, answers: Sequence[str], item: Item) -> Sequence[Shown]:
         try:
             shown = self._builder.show_answers(pair, context, answers)
-        except (ContextError, ModelError) as error:
-            shown = Unfit(error.message)
+        except (ContextError, ModelError) as error:  # perhaps in the words of somebody's model
+            _LOG.warning("an item cannot be shown", exc_info=error)
+            shown = Unfit(f"it cannot be shown under context '{context}'; the server's log says why")
         if not isinstance(shown, ShownAnswers):
             return [ItemError("unfit", shown.reason)] * len(answers)
         if item.posts is None or self.context.name == "none":
