@@ -2,7 +2,8 @@
 
 A client that opens a connection and says nothing, or sends its request a byte a minute, is disconnected, also where it
 does not read what it was sent. The bound is on all connections together: it protects the server, but a machine that
-opens many at once can still keep others out until its time is up. Used by the reward server, the annotation study and the viewer of runs.
+opens many at once can still keep others out until its time is up. Used by the reward server, the annotation study and
+the viewer of runs.
 """
 
 import asyncio

@@ -271,7 +271,7 @@ def test_a_request_that_could_never_wait_is_told_so(start):
         body = {"items": [{"question": "Tea?", "answer": str(number)} for number in range(3)]}
         response = client.post("/score", json=body)
     assert response.status_code == 413  # another try would not help, so not 503
-    assert response.json()["error"]["message"] == "the request has 3 items, and 2 may wait"
+    assert response.json()["error"]["message"] == "the request has more than 2 items, the most that may wait"
 
 
 def test_given_up_items_are_cancelled_and_counted():

@@ -10,9 +10,9 @@ import pytest
 
 from prbench.models import ModelCard
 from prbench.serve import RewardClient
-from prbench.serve.batching import Batcher, Limits, OverloadedError, TooManyError
+from prbench.serve.batching import Batcher, Limits, OverloadedError
 from prbench.serve.gathering import Waiting, gather
-from prbench.serve.items import Item
+from prbench.serve.items import Item, TooManyError
 from prbench.serve.metrics import Metrics
 from prbench.types import AnswerView, Channel, Message, Outcome, Prompt
 from serve_models import Adaptive, Recorder, known_score
@@ -40,13 +40,18 @@ class Reader:
             yield place, Outcome.scored(known_score(view.question, view.answer, view.posts))
 
 
+ONE_OF_MANY = b'{"question":"c","answer":"b","posts":[' + b'"a",' * 1_999 + b'"a"]}'
 TOO_LARGE = {
     "a long answer": ({**POST, "answer": "x" * 20_001}, "answer has 20001 characters, and a text may have 20000"),
     "a long question": ({"question": "x" * 400_000, "answer": "a", "posts": []}, "question has 400000 characters"),
     "a long post": ({"question": "Tea?", "answer": "a", "posts": ["y", "x" * 30_000]}, "posts[1] has 30000"),
     "a long plan": ({**POST, "answer": "a", "plan": ["x" * 30_000]}, "plan[0] has 30000 characters"),
     "a long name": ({**POST, "answer": "a", "user": "x" * 30_000}, "user has 30000 characters"),
-    "many posts": ({"question": "Tea?", "answer": "a", "posts": ["x"] * 200_000}, "200000 posts, and an item may have"),
+    "many posts": (
+        {"question": "Tea?", "answer": "a", "posts": ["x"] * 200_000},
+        "more than 2000 posts, the most",
+    ),
+    "a plan of many lines": ({**POST, "answer": "a", "plan": ["x"] * 200_000}, "the plan has more than 2000 lines"),
     "all together": ({"question": "Tea?", "answer": "a", "posts": ["x" * 19_000] * 30}, "an item may have 400000"),
 }
 
@@ -68,6 +73,44 @@ def test_what_is_too_large_is_told_with_the_limit_and_costs_its_neighbours_nothi
     assert beside.json()["scores"][0] is None
     assert beside.json()["scores"][1] is not None
     assert [[view.answer for view in batch] for batch in model.batches] == [["Green."]]
+
+
+FLOODS = {
+    "posts": (b'{"items":[{"question":"a","answer":"b","posts":[' + b'"a",' * 1_000_000 + b'"a"]}]}', 413),
+    "posts of many": (b'{"items":[%s]}' % b",".join([ONE_OF_MANY] * 500), 413),
+    "items": (b'{"items":[' + b'{"question":"a","answer":"b"},' * 130_000 + b'{"question":"a","answer":"b"}]}', 413),
+    "as many posts as may be": (b'{"items":[%s]}' % b",".join([ONE_OF_MANY] * 100), 200),
+    "numbers": (b'{"items":[' + b"1," * 2_000_000 + b"1]}", 400),
+    "numbers of many": (b'{"items":[%s]}' % b",".join([ONE_OF_MANY.replace(b'"a"', b"1")] * 100), 400),
+    "keys": (b'{"items":[{%s}]}' % b",".join(b'"a%d":1' % n for n in range(400_000)), 400),
+    "keys of a post": (b'{"items":[{"posts":[{%s}]}]}' % b",".join(b'"a%d":1' % n for n in range(400_000)), 400),
+}
+
+
+@pytest.mark.parametrize(("body", "status"), FLOODS.values(), ids=FLOODS)
+def test_a_body_of_a_million_small_things_stalls_nobody(start, body, status):
+    def health(client):
+        began = time.monotonic()
+        client.get("/health")
+        return time.monotonic() - began
+
+    with start(Recorder(), context="none") as client, ThreadPoolExecutor(1) as pool:
+        sending = pool.submit(client.post, "/score", content=body, headers={"Content-Type": "application/json"})
+        with httpx.Client(base_url=client.base_url, timeout=30) as other:
+            waited = []
+            while not sending.done():
+                waited.append(health(other))
+    assert sending.result().status_code == status
+    assert max(waited, default=0) < 1
+
+
+def test_the_posts_of_all_labels_together_are_bounded(start):
+    label = b'{"question": "Tea?", "posts": [' + b'"a",' * 1_999 + b'"a"]}'
+    body = {"query": ["Qa"] * 101, "prompts": ["Q"] * 101, "labels": [label.decode()] * 101}
+    with start(Recorder(), context="none") as client:
+        refused = client.post("/get_reward", json=body)
+    assert (refused.status_code, refused.json()["error"]["kind"]) == (413, "items")
+    assert "more than 200,000 posts together" in refused.json()["error"]["message"]
 
 
 def test_the_limits_can_be_set(start):

@@ -16,7 +16,8 @@ import logging
 import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple, cast
+from functools import partial
+from typing import NamedTuple, TypeVar, cast
 from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
@@ -25,14 +26,17 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from prbench.serve.batching import OverloadedError, TooManyError
+from prbench.serve.batching import OverloadedError
 from prbench.serve.items import (
     BadRequestError,
+    Body,
     FeedbackRequest,
+    Item,
     ItemError,
     RemoteRewardRequest,
     Scored,
     ScoreRequest,
+    TooManyError,
     entry,
     parse,
 )
@@ -51,6 +55,8 @@ from prbench.web import is_loopback
 _LOG = logging.getLogger(__name__)
 _BODY_S = 30.0
 """The longest that sending a body may take."""
+_SMALL_BODY = 65536
+"""Bytes up to which a body is read at once, in a few milliseconds at most."""
 _STATUS_OF = {
     BadRequestError: (400, "request"),
     NotAdaptiveError: (501, "not-adaptive"),
@@ -60,6 +66,7 @@ _STATUS_OF = {
     UnusedFeedbackError: (409, "context"),
 }
 
+Result = TypeVar("Result")
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -108,6 +115,7 @@ class _Face:
     def __init__(self, service: RewardService, door: Door) -> None:
         self._service = service
         self._door = door
+        self._reading = asyncio.Semaphore(2)
 
     def guarded(self, endpoint: Endpoint, path: str, *, public: bool = False) -> Endpoint:
         """An endpoint behind the door: checked, counted, and with every error as an HTTP error."""
@@ -129,7 +137,7 @@ class _Face:
 
     async def score(self, request: Request) -> Response:
         """Score a batch of items."""
-        asked = parse(ScoreRequest, await self._body(request))
+        asked = await self._in_thread_if_large(partial(self._parsed, ScoreRequest), await self._body(request))
         scored, revision = await _unless_gone(request, self._service.score(asked.items, _patience_s(request)))
         body = {
             "revision": revision,
@@ -140,8 +148,7 @@ class _Face:
 
     async def get_reward(self, request: Request) -> Response:
         """The same for OpenRLHF, whose client knows only success and failure: one item without a score fails all."""
-        asked = parse(RemoteRewardRequest, await self._body(request))
-        items = items_of(asked.query, asked.prompts, asked.labels)
+        items = await self._in_thread_if_large(self._remote_items, await self._body(request))
         scored, _ = await _unless_gone(request, self._service.score(items, _patience_s(request)))
         for place, one in enumerate(scored):
             if isinstance(one, ItemError):
@@ -151,7 +158,7 @@ class _Face:
     async def judge(self, request: Request) -> Response:
         """Learn from one judgment."""
         user = _user(request)
-        asked = parse(FeedbackRequest, await self._body(request))
+        asked = await self._in_thread_if_large(partial(self._parsed, FeedbackRequest), await self._body(request))
         if asked.chosen == asked.rejected:
             raise BadRequestError("chosen and rejected are the same text")
         count = await self._service.adapt(user, Judgment.model_validate(asked.model_dump()))
@@ -215,6 +222,20 @@ class _Face:
             if len(body) > self._door.max_body:
                 raise self._too_large()
         return bytes(body)
+
+    async def _in_thread_if_large(self, read: Callable[[bytes], Result], body: bytes) -> Result:
+        """What a body says; a large one is read in a thread, so that nobody else waits for it."""
+        if len(body) <= _SMALL_BODY:
+            return read(body)
+        async with self._reading:
+            return await asyncio.to_thread(read, body)
+
+    def _parsed(self, schema: type[Body], body: bytes) -> Body:
+        return parse(schema, body, self._service.bounds)
+
+    def _remote_items(self, body: bytes) -> list[Item]:
+        asked = self._parsed(RemoteRewardRequest, body)
+        return items_of(asked.query, asked.prompts, asked.labels, self._service.bounds)
 
     def _too_large(self) -> HttpError:
         return HttpError(413, "body", f"the body is over {self._door.max_body} bytes", Connection="close")

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from prbench.models import Rater
 from prbench.serve.gathering import Waiting, characters, gather, waiting_of
-from prbench.serve.items import Item, ItemError, Scored
+from prbench.serve.items import Item, ItemError, Scored, TooManyError
 from prbench.serve.metrics import Metrics
 from prbench.types import AnswerView, Outcome
 
@@ -53,10 +53,6 @@ class Limits(NamedTuple):
 
 class OverloadedError(Exception):
     """The queue is full, or the server drains."""
-
-
-class TooManyError(Exception):
-    """A request with more items than may ever wait, or more work than its deadline leaves time for."""
 
 
 @dataclass(eq=False)
@@ -173,7 +169,7 @@ class Batcher:
             OverloadedError: If it cannot be now.
         """
         if len(items) > self._limits.max_queue:
-            raise TooManyError(f"the request has {len(items)} items, and {self._limits.max_queue} may wait")
+            raise TooManyError(f"the request has more than {self._limits.max_queue} items, the most that may wait")
         now = time.monotonic()
         allowed_s = min(self._limits.deadline_s, within_s or math.inf)
         job = Job(items, [self._cost(item) for item in items], now, now + allowed_s)
@@ -247,9 +243,7 @@ class Batcher:
     def _work(self) -> None:
         try:
             self._work_until_stopped()
-        except (
-            BaseException
-        ) as error:  # nothing would be answered any more: what waits is told so, and so is what comes
+        except BaseException as error:  # nobody would be answered any more: they are told so
             _LOG.critical("the model's thread has ended", exc_info=error)
             self._busy = False
             self.abandon()

@@ -3,10 +3,11 @@
 Whatever is wrong with a request is told with its place and its value, so that it can be found in a batch of hundreds.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError, field_validator
+from pydantic import BaseModel, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from prbench.types import Frozen, Judgment, Post, Text
 
@@ -15,11 +16,22 @@ ErrorKind = Literal["too-large", "unknown-user", "unfit", "invalid", "failed"]
 suite has; `unfit`: cannot be shown to this model; `invalid`: the model answered with what is no finite number;
 `failed`: the model raised or did not answer."""
 
+_MOST_POSTS = 200_000
+"""Posts of all items of a request; sixteen megabytes of posts of real length are fewer."""
 _SHOWN_VALUE = 80
 """Most characters of a wrong value in a message."""
 
 
-class Item(Frozen):
+class _Sent(Frozen):
+    """Something that a client sends: of what is too long or wrong, no more is read than it takes to refuse it."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _few_keys(cls, value: Any) -> Any:
+        return _cut_keys(value, cls)
+
+
+class Item(_Sent):
     """One answer to score, for one user: somebody of the suite by name, or anybody with posts.
 
     Example:
@@ -31,19 +43,25 @@ class Item(Frozen):
     answer: str
     """May be empty: a policy is free to say nothing."""
     user: Text | None = None
-    posts: tuple[Post, ...] | None = None
+    posts: tuple[Post, ...] | None = Field(default=None, fail_fast=True)
     """What is to be shown of the user in place of what the suite knows; an empty list shows none."""
-    plan: tuple[Text, ...] = ()
+    plan: tuple[Text, ...] = Field(default=(), fail_fast=True)
 
     @field_validator("posts", mode="before")
     @classmethod
-    def _texts(cls, posts: Any) -> Any:
+    def _texts(cls, posts: Any, info: ValidationInfo) -> Any:
         """Plain texts are posts that are named by their place."""
         if not isinstance(posts, list | tuple):
             return posts
         return [
-            {"id": str(place), "text": post} if isinstance(post, str) else post for place, post in enumerate(posts, 1)
+            {"id": str(place), "text": post} if isinstance(post, str) else _cut_keys(post, Post)
+            for place, post in enumerate(_cut(posts, info, "posts"), 1)
         ]
+
+    @field_validator("plan", mode="before")
+    @classmethod
+    def _lines(cls, plan: Any, info: ValidationInfo) -> Any:
+        return _cut(plan, info, "posts")
 
 
 class ItemBounds(NamedTuple):
@@ -57,17 +75,26 @@ class ItemBounds(NamedTuple):
     text: int = 20_000
     """Most characters of one text."""
     posts: int = 2_000
-    """Most posts of an item; the longest profile of the paper has 1,488."""
+    """Most posts of an item, and most lines of its plan; the longest profile of the paper has 1,488."""
     item: int = 400_000
     """Most characters of an item with all its posts."""
     judgments: int = 500
     """Most judgments of one user."""
+    items: int = 4096
+    """Most items of a request."""
 
     def excess(self, item: Item) -> str:
         """What is too large in an item, with the limit; empty where nothing is."""
         posts = item.posts or ()
         if len(posts) > self.posts:
-            return f"there are {len(posts)} posts, and an item may have {self.posts} (--max-posts)"
+            return f"there are more than {self.posts} posts, the most that an item may have (--max-posts)"
+        if len(item.plan) > self.posts:
+            return f"the plan has more than {self.posts} lines, the most that it may have (--max-posts)"
+        lengths = [len(item.question), len(item.answer), len(item.user or "")]
+        lengths += [len(post.text) for post in posts]
+        lengths += map(len, item.plan)
+        if max(lengths) <= self.text and sum(lengths) <= self.item:
+            return ""  # before anything is given a name: there may be a million posts in a request
         texts = {"question": item.question, "answer": item.answer, "user": item.user or ""}
         texts |= {f"posts[{place}]": post.text for place, post in enumerate(posts)}
         texts |= {f"plan[{place}]": line for place, line in enumerate(item.plan)}
@@ -84,22 +111,35 @@ class ItemBounds(NamedTuple):
         return ""
 
 
-class ScoreRequest(Frozen):
+class ScoreRequest(_Sent):
     """The body of POST /score."""
 
-    items: tuple[Item, ...] = Field(min_length=1)
+    items: tuple[Item, ...] = Field(min_length=1, fail_fast=True)
+
+    @field_validator("items", mode="before")
+    @classmethod
+    def _few(cls, items: Any, info: ValidationInfo) -> Any:
+        few = _cut(items, info, "items")
+        if isinstance(few, list) and isinstance(info.context, ItemBounds):
+            check_posts((item.get("posts") for item in few if isinstance(item, dict)), info.context)
+        return few
 
 
-class RemoteRewardRequest(Frozen):
+class RemoteRewardRequest(_Sent):
     """The body of POST /get_reward, as OpenRLHF sends it: whole texts, and a label that says for whom."""
 
-    query: tuple[str, ...] = Field(min_length=1)
+    query: tuple[str, ...] = Field(min_length=1, fail_fast=True)
     """Prompt and response, as one text."""
-    prompts: tuple[str, ...]
-    labels: tuple[str, ...]
+    prompts: tuple[str, ...] = Field(fail_fast=True)
+    labels: tuple[str, ...] = Field(fail_fast=True)
+
+    @field_validator("query", "prompts", "labels", mode="before")
+    @classmethod
+    def _few(cls, texts: Any, info: ValidationInfo) -> Any:
+        return _cut(texts, info, "items")
 
 
-class FeedbackRequest(Judgment):
+class FeedbackRequest(_Sent, Judgment):
     """The body of POST /users/{user}/feedback."""
 
 
@@ -124,8 +164,19 @@ class BadRequestError(ValueError):
     """A body that is not what was agreed; says where."""
 
 
-def parse(schema: type[Body], body: bytes) -> Body:
-    """Read a body.
+class TooManyError(Exception):
+    """A request with more items or posts than are taken, or more work than its deadline leaves time for."""
+
+
+def check_posts(posts_of: Iterable[Any], bounds: ItemBounds) -> None:
+    """Refuse a request whose items have too many posts together: each by itself is allowed more than all can have."""
+    counts = (len(posts) for posts in posts_of if isinstance(posts, list | tuple))
+    if sum(min(count, bounds.posts + 1) for count in counts) > _MOST_POSTS:
+        raise TooManyError(f"the items have more than {_MOST_POSTS:,} posts together: send fewer items in a request")
+
+
+def parse(schema: type[Body], body: bytes, bounds: ItemBounds | None = None) -> Body:
+    """Read a body; of a list that is longer than its bound, one more than the bound.
 
     Example:
         >>> parse(ScoreRequest, b'{"items": [{"question": "Tea?", "answer": 3}]}')
@@ -133,9 +184,22 @@ def parse(schema: type[Body], body: bytes) -> Body:
         prbench.serve.items.BadRequestError: items[0].answer is 3: Input should be a valid string
     """
     try:
-        return schema.model_validate_json(body)
+        return schema.model_validate_json(body, context=bounds)
     except ValidationError as error:
         raise BadRequestError(_where(error)) from error
+
+
+def _cut(value: Any, info: ValidationInfo, bound: Literal["items", "posts"]) -> Any:
+    """The beginning of a list that is longer than its bound, still longer than it."""
+    if not isinstance(value, list | tuple) or not isinstance(info.context, ItemBounds):
+        return value
+    return value[: getattr(info.context, bound) + 1]
+
+
+def _cut_keys(value: Any, schema: type[BaseModel]) -> Any:
+    """The beginning of an object with more keys than there are fields, still with one too many."""
+    most = len(schema.model_fields) + 1
+    return dict(islice(value.items(), most)) if isinstance(value, dict) and len(value) > most else value
 
 
 def _where(error: ValidationError) -> str:

@@ -12,12 +12,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from prbench.serve.items import BadRequestError, Item, parse
+from prbench.serve.items import BadRequestError, Item, ItemBounds, check_posts, parse
 
 _MARK = re.compile(r"(?:<\|[^<>|]{1,40}\|>|<｜[^<>｜]{1,40}｜>|</s>|<eos>|<end_of_turn>|<pad>)\Z")
 """An end, padding or turn mark of the usual chat formats, at the end of a text."""
 _LONGEST_MARK = 44
 """Characters; no mark begins further from the end."""
+
+_LOOKED_AFTER = 64
+"""Items of a batch after which its posts are counted, and again after so many."""
 
 
 def label(question: str, user: str | None = None, posts: Sequence[str] | None = None, plan: Sequence[str] = ()) -> str:
@@ -31,7 +34,9 @@ def label(question: str, user: str | None = None, posts: Sequence[str] | None = 
     return json.dumps({name: value for name, value in fields.items() if value is not None}, ensure_ascii=False)
 
 
-def items_of(queries: Sequence[str], prompts: Sequence[str], labels: Sequence[str]) -> list[Item]:
+def items_of(
+    queries: Sequence[str], prompts: Sequence[str], labels: Sequence[str], bounds: ItemBounds | None = None
+) -> list[Item]:
     """Items of a batch as OpenRLHF hands it over.
 
     Example:
@@ -40,10 +45,16 @@ def items_of(queries: Sequence[str], prompts: Sequence[str], labels: Sequence[st
     """
     if not len(queries) == len(prompts) == len(labels):
         raise BadRequestError(f"there are {len(queries)} queries, {len(prompts)} prompts and {len(labels)} labels")
-    return [_item(place, *sample) for place, sample in enumerate(zip(queries, prompts, labels, strict=True))]
+    samples = enumerate(zip(queries, prompts, labels, strict=True))
+    items: list[Item] = []
+    for place, sample in samples:
+        items.append(_item(place, *sample, bounds))
+        if bounds is not None and (len(items) % _LOOKED_AFTER == 0 or len(items) == len(queries)):
+            check_posts((item.posts for item in items), bounds)
+    return items
 
 
-def _item(place: int, query: str, prompt: str, label: str) -> Item:
+def _item(place: int, query: str, prompt: str, label: str, bounds: ItemBounds | None) -> Item:
     if not query.startswith(prompt):
         raise BadRequestError(
             f"query[{place}] does not begin with prompts[{place}], so where the answer begins is not known: "
@@ -58,7 +69,7 @@ def _item(place: int, query: str, prompt: str, label: str) -> Item:
             f'labels[{place}] is {label[:80]!r}: it should be JSON such as {{"question": …, "user": …}}'
         )
     try:
-        return parse(Item, json.dumps({**known, "answer": answer_text(query[len(prompt) :])}).encode())
+        return parse(Item, json.dumps({**known, "answer": answer_text(query[len(prompt) :])}).encode(), bounds)
     except (BadRequestError, ValidationError) as error:
         raise BadRequestError(f"labels[{place}]: {error}") from error
 

@@ -92,7 +92,7 @@ class RewardService:
         self._feedback = feedback
         self._suite = suite
         self._choice = choice
-        self._bounds = bounds
+        self.bounds = bounds
         self._floor = self._floor_rule = floor
         self._changes = 0
         self.metrics = Metrics()
@@ -112,7 +112,7 @@ class RewardService:
         """Score items, in their order, within the time that the client waits."""
         before = self._changes
         known: list[Scored | None] = [
-            ItemError("too-large", said) if (said := self._bounds.excess(item)) else None for item in items
+            ItemError("too-large", said) if (said := self.bounds.excess(item)) else None for item in items
         ]
         silent = [place for place, item in enumerate(items) if known[place] is None and is_degenerate(item.answer)]
         if silent and self._floor != "off":
@@ -152,7 +152,7 @@ class RewardService:
     async def adapt(self, user: str, judgment: Judgment) -> int:
         """Learn from one more judgment and keep it; returns how many there are."""
         self._must_adapt()
-        if said := self._bounds.long_text({"user": user, **judgment.model_dump()}):
+        if said := self.bounds.long_text({"user": user, **judgment.model_dump()}):
             raise TooLargeError(said)
         return await self.batcher.call(lambda: self._adapt(user, judgment))
 
@@ -231,8 +231,8 @@ class RewardService:
         before = self.judged(user)
         if judgment in before:
             return len(before)
-        if len(before) >= self._bounds.judgments:
-            most = self._bounds.judgments
+        if len(before) >= self.bounds.judgments:
+            most = self.bounds.judgments
             raise TooLargeError(f"{user[:80]!r} has judged {len(before)} pairs, and {most} are kept (--max-judgments)")
         self._changes += 1
         try:

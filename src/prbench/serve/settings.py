@@ -84,7 +84,7 @@ class ServeConfig(Frozen):
     @property
     def bounds(self) -> ItemBounds:
         """How much an item or a judgment may hold."""
-        return ItemBounds(self.max_text, self.max_posts, self.max_item, self.max_judgments)
+        return ItemBounds(self.max_text, self.max_posts, self.max_item, self.max_judgments, self.max_queue)
 
     def check_reach(self) -> None:
         """Refuse to stand open to a network by mistake."""
