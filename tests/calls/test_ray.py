@@ -27,6 +27,10 @@ def slow(question, answer, posts):
     text = " ".join(post.text for post in posts)
     return sum(text.count(word.strip(".")) for word in answer.split()) + len(answer) / 7
 
+def slower(question, answer, posts):
+    time.sleep(0.08)
+    return slow(question, answer, posts)
+
 def poisoned(question, answer, posts):
     if "tea" in question and "u0a" in posts[0].text:
         os.kill(os.getpid(), 9)
@@ -109,12 +113,13 @@ def test_a_run_on_a_cluster_of_its_own_is_that_of_one_process_and_nobody_else_ca
 @pytest.mark.slow
 def test_a_node_that_is_killed_in_the_middle_costs_nothing(folder):
     with two_nodes() as cluster:
-        process = start("ray", "--engine", "ray", "--workers", "2", RAY_ADDRESS=cluster.address, **ENVIRONMENT)
+        several = {"model": "slower", "RAY_ADDRESS": cluster.address, **ENVIRONMENT}
+        process = start("ray", "--engine", "ray", "--workers", "2", **several)
         wait_until(lambda: len(parents()) == 2, process)
         cluster.kill_second_node()
         found = finish(process)
     assert found["timing"]["note"] == "1 worker process(es) died; their open calls were asked again"
-    finish(start("local"))
+    finish(start("local", model="slower"))
     assert records("ray") == records("local")
 
 
