@@ -24,10 +24,10 @@ from prbench.models import (
 )
 from prbench.plan import Plan, Planner, StoredPlans
 from prbench.rank import BM25, Dense, Ranker
-from prbench.results import BaselineScore, PairRow, RunFacts
+from prbench.results import BaselineScore, BaselineScores, PairRow, PairRows, Records, RunFacts
 from prbench.run.replay import check_contexts
-from prbench.run.work import Planning, Slot, Work, plan_work
-from prbench.types import CONTEXTS, AnswerView, Context, Judgment, Record
+from prbench.run.work import Planning, Work, plan_work
+from prbench.types import CONTEXTS, AnswerView, Context, Judgment
 
 Json = dict[str, Any]
 
@@ -139,7 +139,7 @@ class Session:
                     some = judgments[: context.k]
                     cast(Adaptive, self.model).fit_user(known_as(user, some), some)
 
-    def work(self, done: Mapping[Slot, Record] | None = None, planning: Planning | None = None) -> Work:
+    def work(self, done: Records | None = None, planning: Planning | None = None) -> Work:
         """What is still to be asked; every prompt is built here, before the first call."""
         return plan_work(
             self.suite,
@@ -195,13 +195,13 @@ class Session:
         return 1 if is_rater(self.model) or self.config.orders == "first" else 2
 
     @property
-    def rows(self) -> list[PairRow]:
+    def rows(self) -> PairRows:
         """What the statistics need of each pair."""
-        return [PairRow.of(pair) for pair in self.suite]
+        return PairRows(map(PairRow.of, self.suite))
 
-    def baselines(self) -> list[BaselineScore]:
+    def baselines(self) -> BaselineScores:
         """Scores of the content-blind baselines on the run's pairs."""
-        scores = []
+        scores = BaselineScores()
         for name in BASELINES:
             rater = cast(Rater, load_model(name))
             views = [AnswerView(pair.question, text) for pair in self.suite for text in (pair.chosen, pair.rejected)]
@@ -232,7 +232,7 @@ def _selected(suite: Suite, config: RunConfig) -> Suite:
             raise ConfigError(
                 f"suite {suite.record.name!r} has no split {config.split!r}", hint=did_you_mean(config.split, splits)
             )
-        suite = suite.filter(lambda pair: pair.tags.get("split") == config.split, note=f"split {config.split}")
+        suite = suite.keep((split == config.split for split in suite.tag("split")), f"split {config.split}")
     if not len(suite):
         raise ConfigError(f"suite {suite.record.name!r} has no pairs to evaluate")
     return suite if config.limit is None else suite.limit(config.limit, config.seed)
@@ -251,26 +251,28 @@ def _set_aside(suite: Suite, everything: Suite, config: RunConfig) -> Suite:
     if not aside:
         return suite
     note = f"{len(aside)} questions set aside as labelled pairs"
-    return suite.filter(lambda pair: pair.question not in aside, note=note)
+    return suite.keep((question not in aside for question in suite.column("question")), note)
 
 
 def _lacking(suite: Suite, everything: Suite) -> dict[str, str]:
     """Contexts that no pair of this suite can have, and why."""
     lacking: dict[str, str] = {}
-    if not any(pair.profile for pair in suite):
+    if not any(suite.column("profile")):
         why = "the suite has no profiles, so nothing of the user can be shown"
         lacking |= {name: why for name, kind in CONTEXTS.items() if kind.source == "profile"}
     elif alone := _alone(suite, everything):
         lacking["other"] = f"{alone} is the only user there, so there is nobody else to show under 'other'"
-    if not any(pair.rubric_aspects for pair in suite):
+    if not any(suite.column("rubric_aspects")):
         lacking["oracle"] = "the suite has no rubric aspects to show under 'oracle'"
     return lacking
 
 
 def _alone(suite: Suite, everything: Suite) -> str | None:
     """The user of a split that has no other; everybody's posts are asked for, not only those of the run's pairs."""
-    splits = {pair.tags.get("split", "") for pair in suite}
-    users = {split: {pair.user for pair in everything if pair.tags.get("split", "") == split} for split in splits}
+    users: dict[str | None, set[str]] = {split: set() for split in suite.tag("split")}
+    for split, user in zip(everything.tag("split"), everything.column("user"), strict=True):
+        if split in users:
+            users[split].add(user)
     return next((repr(next(iter(found))) for found in users.values() if len(found) == 1), None)
 
 
@@ -286,7 +288,6 @@ def _notes(suite: Suite, lacking: Sequence[str]) -> list[str]:
 
 
 def _check_tags(suite: Suite, by: tuple[str, ...]) -> None:
-    known = {tag for pair in suite for tag in pair.tags}
     for tag in by:
-        if tag not in known:
-            raise ConfigError(f"no pair has the tag {tag!r}", hint=did_you_mean(tag, sorted(known)))
+        if tag not in suite.tags:
+            raise ConfigError(f"no pair has the tag {tag!r}", hint=did_you_mean(tag, sorted(suite.tags)))
