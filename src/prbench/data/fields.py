@@ -15,7 +15,6 @@ from prbench.data.rows import Place, Row, missing_field, parse_json, wrong_type
 from prbench.errors import DataError
 from prbench.types import Aspect, Post
 
-
 _MOST_KNOWN = 100_000
 """Distinct profiles, and rubrics, that are remembered as they stood in their rows."""
 

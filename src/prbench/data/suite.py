@@ -74,7 +74,7 @@ class Suite(Sequence[Pair]):
         (1, 'ann', 1)
     """
 
-    def __init__(self, pairs: Iterable[Pair], record: DatasetRecord, hashes: Hashes | None = None) -> None:
+    def __init__(self, pairs: Iterable[Pair], record: DatasetRecord, hashes: "Hashes | None" = None) -> None:
         self._pairs = pair_columns(pairs)
         self._record = record
         self._hashes = hash_pairs(self._pairs) if hashes is None else hashes
@@ -90,7 +90,7 @@ class Suite(Sequence[Pair]):
         derived_users: bool = False,
         columns: Mapping[str, str] | None = None,
         notes: Iterable[str] = (),
-        hashes: Hashes | None = None,
+        hashes: "Hashes | None" = None,
     ) -> "Suite":
         """Make a suite of pairs and describe it; ids must be unique, since results are kept by them."""
         kept = pair_columns(pairs)

@@ -256,7 +256,8 @@ class Measure:
             if shown is not None and shown != users[place] and wanted:
                 groups[relation(wanted, self._stances.get(shown, {}))].append(index)
         return {
-            key: self.accuracy(f"{name} shown {key}", rows.take(np.array(group))) for key, group in sorted(groups.items())
+            key: self.accuracy(f"{name} shown {key}", rows.take(np.array(group)))
+            for key, group in sorted(groups.items())
         }
 
     def _difference(self, name: str, one: Credits, two: Credits) -> Estimate:
@@ -269,7 +270,9 @@ class Measure:
         parts = {**{name: (name,) for name in HIGH_STAKES}, HIGH_STAKES_TOGETHER: HIGH_STAKES}
         category = shown.rows.labels(shown.rows.pairs.column("category"))
         by = {
-            name: self._difference(f"{SOUNDNESS.key} {name}", shown._replace(rows=shown.rows.take(np.array(kept))), none)
+            name: self._difference(
+                f"{SOUNDNESS.key} {name}", shown._replace(rows=shown.rows.take(np.array(kept))), none
+            )
             for name, categories in parts.items()
             if (kept := [index for index, label in enumerate(category) if label in categories])
         }

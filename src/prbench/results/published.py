@@ -76,9 +76,7 @@ class _Item(NamedTuple):
         return {name: fmean(found) for name, found in right.items()}, {n: fmean(f) for n, f in wrong.items()}
 
 
-def published_scores(
-    suite: str, rows: PairRows, credits: Credits, name: str, mean: Mean
-) -> PublishedScores | None:
+def published_scores(suite: str, rows: PairRows, credits: Credits, name: str, mean: Mean) -> PublishedScores | None:
     """The scores of the benchmark that a suite is, or best-of-N where rows have several answers; else None.
 
     Args:

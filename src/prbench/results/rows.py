@@ -105,7 +105,9 @@ class PairRows(Columns[PairRow]):
     def units(self) -> Codes:
         """What is independent of what, numbered: couples where users come in couples, else users."""
         users = self.column("user")
-        return _codes(user if couple is None else couple for couple, user in zip(self.tag("couple"), users, strict=True))
+        return _codes(
+            user if couple is None else couple for couple, user in zip(self.tag("couple"), users, strict=True)
+        )
 
     @cached_property
     def items(self) -> Codes:

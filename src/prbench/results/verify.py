@@ -125,9 +125,10 @@ def contradictions(records: Iterable[Record]) -> Iterator[Mismatch]:
 
 
 def _suspects(records: Records) -> list[int]:
-    """Places of records that must be looked at one by one: all but those whose scores, or margin, plainly give the verdict."""
+    """Places of records to be looked at one by one: all but those whose scores, or margin, plainly give the verdict."""
     one, two, margin = (records.numbers(name) for name in ("chosen_score", "rejected_score", "margin"))
-    plain = (margin == one - two) & (records.earned == (1 + np.sign(margin)) / 2)
+    with np.errstate(over="ignore"):
+        plain = (margin == one - two) & (records.earned == (1 + np.sign(margin)) / 2)
     plain &= records.orders != records.order_number("chosen-second")
     unscored = np.isnan(one) & np.isnan(two) & ~np.isnan(records.earned)
     plain |= unscored & (np.isnan(margin) | (margin * (records.earned - 0.5) >= 0))

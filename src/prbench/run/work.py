@@ -69,11 +69,11 @@ class Calls(Mapping[str, View]):
     """Distinct calls by key, in the order in which they are asked; a view is made when it is asked for.
 
     Args:
-        model: Whose views.
+        model: Whose views; None where nothing is asked.
         pairs: The pairs that they show.
     """
 
-    def __init__(self, model: Model, pairs: Sequence[Pair]) -> None:
+    def __init__(self, model: Model | None, pairs: Sequence[Pair]) -> None:
         self._model, self._pairs = model, pairs
         self._numbers: dict[str, int] = {}
         self._place, self._seat, self._swapped = array("q"), array("b"), array("b")
@@ -121,7 +121,7 @@ class Calls(Mapping[str, View]):
 class Work:
     """Tasks still open, the distinct calls they need, and records that need no call."""
 
-    calls: Calls
+    calls: Calls = field(default_factory=lambda: Calls(None, ()))
     tasks: Tasks = field(default_factory=Tasks)
     unfit: list[Record] = field(default_factory=list)
 
@@ -162,7 +162,7 @@ def plan_work(
     """List the records that are missing, pair by pair, and the calls they need."""
     work = Work(Calls(model, suite))
     keys = _Keys(model)
-    done = Records() if done is None else done
+    done = done or Records()
     for number, (context, place) in enumerate(((c, p) for c in contexts for p in _user_by_user(suite)), 1):
         if planning is not None:
             planning(number, len(suite) * len(contexts))
@@ -229,10 +229,10 @@ def _add(
         work.tasks.add(Task(pair.id, str(context), order, repeat, asked, whose, len(view.posts), shown.dropped))
 
 
-def _call_views(model: Model, view: PairView) -> Sequence[View]:
+def _call_views(model: Model | None, view: PairView) -> Sequence[View]:
     if isinstance(model, Jury):
         return model.seats(view)
-    return view.answers() if is_rater(model) else (view,)
+    return view.answers() if model is not None and is_rater(model) else (view,)
 
 
 class _Keys:
