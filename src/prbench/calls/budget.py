@@ -1,9 +1,9 @@
 """Money: what was spent, written ahead of every request, and the limit at which asking stops.
 
 Before a request is sent, the most that it can cost is written to the spend file; its reply settles the true cost. So
-`kill -9` cannot make a run look cheaper than it was: a request whose cost is not known counts at its upper bound, and is marked
-as such. The rule is the same wherever a model is asked: once as much as the limit is spent, nothing more is sent, and
-what is under way is still taken and kept.
+`kill -9` cannot make a run look cheaper than it was: a request whose cost is not known counts at its upper bound, and
+is marked as such. The rule is the same wherever a model is asked: once as much as the limit is spent, nothing more is
+sent, and what is under way is still taken and kept.
 """
 
 import math
