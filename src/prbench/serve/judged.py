@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from prbench.serve.batching import Batcher
-from prbench.serve.items import Item
+from prbench.serve.items import ScoreItem
 from prbench.types import Judgment
 
 _QUICKLY_READ = 2_000
@@ -34,7 +34,7 @@ class JudgedTexts:
         self._read: dict[str, int] = {}
         self._items = 0
 
-    async def read(self, items: Sequence[Item], until: float) -> None:
+    async def read(self, items: Sequence[ScoreItem], until: float) -> None:
         """Have the model read what the users of these items have judged and it has not read yet.
 
         Args:
@@ -47,7 +47,7 @@ class JudgedTexts:
         for user in dict.fromkeys(item.user for item in items if item.user is not None):
             judged = self._judged(user)
             answers = [
-                Item(question=one.question, answer=answer, posts=())
+                ScoreItem(question=one.question, answer=answer, posts=())
                 for one in judged[self._read.get(user, 0) :]
                 for answer in (one.chosen, one.rejected)
             ]
