@@ -163,7 +163,7 @@ scorecard: personal ## docs/scorecard.md from studies/scorecard.toml
 	$(BIN)/prbench scorecard --from studies/scorecard.toml --curves --page docs/scorecard.md -o runs/scorecard/page
 
 .PHONY: downstream
-downstream: personal ## the study of docs/studies/downstream.md; continues where it stopped (hours)
+downstream: personal ## the study of docs/lab/downstream.md; continues where it stopped (hours)
 	$(BIN)/python studies/downstream.py
 
 suite: $(VENV)/.core ## compile the embedded suite from its sources
@@ -175,7 +175,7 @@ real-people: $(VENV)/.dev ## the study of real people; continues where it stoppe
 	$(BIN)/python studies/real_people.py
 
 .PHONY: people-curve
-people-curve: $(VENV)/.dev ## the study of docs/studies/people.md; continues where it stopped (hours)
+people-curve: $(VENV)/.dev ## the study of docs/lab/people.md; continues where it stopped (hours)
 	$(BIN)/python studies/people_curve.py
 
 clean: ## remove the virtual environment, the built pages and caches
