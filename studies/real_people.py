@@ -23,11 +23,11 @@ from people.tastes import Blind, Factors, Habit, Neighbours, OwnTaste, RatedFact
 from people.trained import Trained, open_reader, train_method
 from people.worlds import Source, World, known_items, new_items
 
-from prbench.build import MirrorOptions
+from prbench.build import MirrorConfig
 from prbench.config import cache_folder, digest
 from prbench.errors import DataError
 from prbench.models.personal.reader import Reader
-from prbench.train import TrainOptions
+from prbench.train import TrainConfig
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -58,9 +58,9 @@ def worlds(data: Path, plan: Plan, work: Path) -> Iterator[World]:
     for path in (*jokes[:2], *arguments[:2]):
         if not path.is_file():
             raise DataError(f"{str(path)!r} is not at hand", hint="--data names the folder of the logs")
-    mirror = MirrorOptions(seed=plan.seed, max_pairs=plan.most_pairs)
+    mirror = MirrorConfig(seed=plan.seed, max_pairs=plan.most_pairs)
     together = {
-        split: MirrorOptions(seed=plan.seed, splits=(0, 0, 100), max_pairs=most) for split, most in plan.pairs.items()
+        split: MirrorConfig(seed=plan.seed, splits=(0, 0, 100), max_pairs=most) for split, most in plan.pairs.items()
     }
     yield known_items(jokes, "known jokes", together, work)
     yield new_items(jokes, "new jokes", mirror, work)
@@ -75,7 +75,7 @@ def study(world: World, plan: Plan, book: Book, encoder: str = "embed:minilm") -
 
 def candidates(world: World, plan: Plan, book: Book, encoder: str) -> Iterator[Candidate]:
     """Everything that is tried: who knows nothing, who knows the shots, who knows other people too."""
-    basic = TrainOptions(method="bt", encoder=encoder, seed=plan.seed, shots=max(plan.shots), **plan.training)
+    basic = TrainConfig(method="bt", encoder=encoder, seed=plan.seed, shots=max(plan.shots), **plan.training)
     reader = functools.cache(lambda: open_reader(basic))
     trained = functools.partial(_trained, world, book, reader)
     if not world.told:  # who reads no reasons earns what the world without reasons says
@@ -85,7 +85,7 @@ def candidates(world: World, plan: Plan, book: Book, encoder: str) -> Iterator[C
     for method in plan.methods:
         settings = {
             ", ".join(f"{name} {value:g}" for name, value in grid.items()): trained(
-                TrainOptions.model_validate({**basic.model_dump(), "method": method, **grid})
+                TrainConfig.model_validate({**basic.model_dump(), "method": method, **grid})
             )
             for grid in plan.grid
         }
@@ -136,7 +136,7 @@ def _find(world: World, candidate: Candidate, plan: Plan, book: Book) -> Finding
     return Finding(candidate, setting, tried, cells)
 
 
-def _trained(world: World, book: Book, reader: Callable[[], Reader], options: TrainOptions) -> Callable[[], Taste]:
+def _trained(world: World, book: Book, reader: Callable[[], Reader], options: TrainConfig) -> Callable[[], Taste]:
     """Train when it is asked for; the folder's name says everything that the weights depend on."""
 
     def make() -> Taste:
