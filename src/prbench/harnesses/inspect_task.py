@@ -14,7 +14,7 @@ from inspect_ai.scorer import Score, Scorer, Target, accuracy, scorer, stderr
 from inspect_ai.solver import TaskState, generate
 
 from prbench.harnesses.views import ShownPair, shown_pairs
-from prbench.prompts import Template, Unreadable, parse_verdict
+from prbench.prompts import Template, UnreadableReply, parse_verdict
 from prbench.prompts.turns import judged_conversation
 from prbench.types import PairView
 
@@ -47,7 +47,7 @@ def preferred() -> Scorer:
 
     async def score(state: TaskState, target: Target) -> Score:
         verdict = parse_verdict(state.output.completion)
-        if isinstance(verdict, Unreadable):
+        if isinstance(verdict, UnreadableReply):
             return Score.unscored(explanation=verdict.reason)
         value = 0.5 if verdict == "tie" else float(verdict == target.text)
         return Score(value=value, answer=verdict, explanation=state.output.completion)
