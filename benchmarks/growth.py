@@ -3,9 +3,9 @@
     python benchmarks/growth.py [--pairs 10000 100000 1000000] [--format parquet|jsonl] [--folder FOLDER]
 
 A synthetic mirrored suite of so many pairs is written once; `prbench run --model longer --context none`, `prbench
-verify` and `prbench report` then run on it, each in a process of its own with an empty cache. Printed are processor time
-(user and system, all threads) and peak memory of each, their exponents from 100,000 pairs up, and the bars below. Exits
-with 1 where one is missed. Times are those of this machine: run it on two quiet cores before believing a bar.
+verify` and `prbench report` then run on it, each in a process of its own with an empty cache. Printed are processor
+time (user and system, all threads) and peak memory of each, their exponents from 100,000 pairs up, and the bars below.
+Exits with 1 where one is missed. Times are those of this machine: run it on two quiet cores before believing a bar.
 """
 
 import argparse

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, cast
 from prbench.columns import Columns
 from prbench.data.conversation import conversation, read_exchange, read_messages, read_turns
 from prbench.data.fields import (
-    Profiles,
+    ProfileReader,
     Rubrics,
     content_id,
     derive_user,
@@ -22,7 +22,7 @@ from prbench.data.fields import (
     read_tags,
     read_text,
 )
-from prbench.data.rows import Place, Row, missing_field
+from prbench.data.rows import Place, SourceRow, missing_field
 from prbench.data.suite import pair_columns
 from prbench.errors import DataError, did_you_mean
 from prbench.types import CHOSEN_ANSWER, ITEM, REJECTED_ANSWER, Pair, Question, written_out
@@ -55,7 +55,7 @@ class RowReader:
         self._asked = frozenset(self.columns)
         self._checked = not self.columns
         self._ignored: dict[str, None] = {}
-        self._profiles = Profiles(self.left_out)
+        self._profiles = ProfileReader(self.left_out)
         self._rubrics = Rubrics()
         self._texts: dict[str, str] = {}
         """Questions and answers: both halves of a couple have the same ones, which are kept once."""
@@ -67,7 +67,7 @@ class RowReader:
             if field not in FIELDS:
                 raise DataError(f"columns maps an unknown field {field!r}", hint=did_you_mean(field, FIELDS))
 
-    def read_pairs(self, rows: Iterable[Row]) -> Columns[Pair]:
+    def read_pairs(self, rows: Iterable[SourceRow]) -> Columns[Pair]:
         """Read every row as a pair, or as several where it has lists of answers; ids must be unique."""
         pairs = pair_columns(())
         for row in rows:
@@ -75,7 +75,7 @@ class RowReader:
                 pairs.add(values)
         return pairs
 
-    def read_questions(self, rows: Iterable[Row]) -> list[Question]:
+    def read_questions(self, rows: Iterable[SourceRow]) -> list[Question]:
         """Read every row as a question; answers, where there are any, are ignored."""
         return [self._read_question(row) for row in rows]
 
@@ -90,7 +90,7 @@ class RowReader:
             notes.append(f"columns ignored: {', '.join(sorted(self._ignored))}")
         return notes
 
-    def _read_row(self, row: Row) -> Iterator[dict[str, Any]]:
+    def _read_row(self, row: SourceRow) -> Iterator[dict[str, Any]]:
         """The pairs of a row: each chosen answer against each rejected one."""
         cells, place = self._cells(row), row.place
         for field in ("chosen", "rejected"):
@@ -107,7 +107,7 @@ class RowReader:
             one = {**cells, "id": f"{item}/{i}/{j}", "chosen": good, "rejected": bad, "tags": own}
             yield self._read_pair(one, row)
 
-    def _read_pair(self, cells: Mapping[str, Any], row: Row) -> dict[str, Any]:
+    def _read_pair(self, cells: Mapping[str, Any], row: SourceRow) -> dict[str, Any]:
         """All fields of a pair, checked."""
         place = row.place
         exchange = read_exchange(cells.get("question"), cells["chosen"], cells["rejected"], place)
@@ -129,7 +129,7 @@ class RowReader:
         kept = {field: one(text, text) for field, text in texts.items()}
         return {"id": name, "user": user, **kept, **common.plain, **common.shared, "turns": exchange.turns}
 
-    def _read_question(self, row: Row) -> Question:
+    def _read_question(self, row: SourceRow) -> Question:
         cells, place = self._cells(row), row.place
         asked = cells.get("question")
         if asked is None:
@@ -146,7 +146,7 @@ class RowReader:
         shared = {**common.shared, "turns": turns}
         return Question(id=name, user=user, question=question, **common.plain).model_copy(update=shared)
 
-    def _read_common(self, cells: Mapping[str, Any], row: Row) -> _Common:
+    def _read_common(self, cells: Mapping[str, Any], row: SourceRow) -> _Common:
         place = row.place
         tags = read_tags(cells.get("tags"), place)
         split = tags.get("split") or read_text(cells.get("split"), "split", place) or row.split
@@ -167,7 +167,7 @@ class RowReader:
         self.derived_users = True
         return derive_user(common.shared["profile"], question)
 
-    def _cells(self, row: Row) -> dict[str, Any]:
+    def _cells(self, row: SourceRow) -> dict[str, Any]:
         """The row by field instead of by column."""
         if not self._checked:
             self._check_mapping(row)
@@ -181,12 +181,12 @@ class RowReader:
             self._ignored.update(dict.fromkeys(column for column in names if column not in used))
         return {field: values.get(column) for field, column in self._columns_of[names]}
 
-    def _column(self, field: str, row: Row) -> str:
+    def _column(self, field: str, row: SourceRow) -> str:
         if field in self._asked or (field in self.columns and field not in row.values):
             return self.columns[field]
         return field
 
-    def _check_mapping(self, row: Row) -> None:
+    def _check_mapping(self, row: SourceRow) -> None:
         for field, column in self.columns.items():
             if column not in row.values:
                 present = ", ".join(row.values)

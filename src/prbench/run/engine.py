@@ -10,11 +10,11 @@ import numpy as np
 from prbench.calls import Asker, Budget, CallCache, View
 from prbench.config import Price
 from prbench.models import ModelCard
-from prbench.run.work import Task, Work
+from prbench.run.work import OpenWork, RecordTask
 from prbench.types import CallUse, Outcome, Record
 
 
-class Listener(Protocol):
+class RecordListener(Protocol):
     """Hears of every record as it is made."""
 
     def __call__(self, record: Record, spent_usd: float) -> None:
@@ -48,7 +48,7 @@ class Engine:
         """Knows what was computed."""
         self._cache = cache if card.reusable else None
         self.keep = append
-        self.listener: Listener | None = None
+        self.listener: RecordListener | None = None
         """Hears of each finished record."""
         self.budget = budget or Budget()
         """Knows what was spent."""
@@ -58,7 +58,7 @@ class Engine:
         self.asked = 0
         self.tokens = 0
 
-    def execute(self, work: Work) -> None:
+    def execute(self, work: OpenWork) -> None:
         """Make every record of the work."""
         for record in work.unfit:
             self._finish(record)
@@ -111,7 +111,7 @@ class Engine:
         if self.listener is not None:
             self.listener(record, self.budget.spent_usd)
 
-    def _record(self, task: Task, waiting: "_Waiting") -> Record:
+    def _record(self, task: RecordTask, waiting: "_Waiting") -> Record:
         outcomes = [self._outcomes[key] for key in task.keys]
         return Record(
             pair=task.pair,
@@ -172,7 +172,7 @@ def _cost(price: Price, outcome: Outcome) -> float:
 class _Waiting:
     """Tasks by the calls they wait for; calls by their numbers, in arrays."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: OpenWork) -> None:
         self._calls, self._tasks = work.calls, work.tasks
         number = work.calls.number
         self._missing = np.array([len(keys) for keys in work.tasks.keys], dtype=np.int64)
@@ -194,7 +194,7 @@ class _Waiting:
         """Whether the answer was there already from an earlier run."""
         return bool(self.cached[self._calls.number(key)])
 
-    def release(self, key: str) -> Iterator[Task]:
+    def release(self, key: str) -> Iterator[RecordTask]:
         """The tasks that this answer completes."""
         number = self._calls.number(key)
         self.answered[number] = True
@@ -203,7 +203,7 @@ class _Waiting:
             if self._missing[place] == 0:
                 yield self._tasks[place]
 
-    def settle(self, task: Task) -> Iterator[str]:
+    def settle(self, task: RecordTask) -> Iterator[str]:
         """The calls that nobody waits for any more, now that the record of a task is made."""
         for key in task.keys:
             number = self._calls.number(key)

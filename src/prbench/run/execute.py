@@ -13,7 +13,6 @@ from typing import Any
 
 from pydantic import Field
 
-from prbench import stats
 from prbench.calls import Asker, Budget, CallCache, InProcess, Spending, Workers, open_asker
 from prbench.calls.budget import FILE as SPEND
 from prbench.config import digest
@@ -34,17 +33,18 @@ from prbench.results import (
     recompute,
     seal,
 )
+from prbench.results.measured import latencies, paid_usd, write_measured
 from prbench.results.parquet import TABLE, write_parquet
-from prbench.run.engine import Engine, Listener
+from prbench.run.engine import Engine, RecordListener
 from prbench.run.plans import make_plans, measure_plans
-from prbench.run.progress import Progress
+from prbench.run.progress import RecordProgress
 from prbench.run.replay import replay_records
 from prbench.run.session import Session
-from prbench.run.work import Planning, Work
+from prbench.run.work import OpenWork, Planning
 from prbench.types import Record
 
 Json = dict[str, Any]
-Listening = Callable[[Work, int], Listener | None]
+Listening = Callable[[OpenWork, int], RecordListener | None]
 """Given the open work and the number of records there already, returns who hears of each new record."""
 
 
@@ -134,6 +134,7 @@ def _execute(
     if not engine.asked and (before := _finished_before(folder)):
         timing = timing.model_copy(update={"finished": before})
     result = recompute(folder, records, *claimed).model_copy(update={"timing": timing})
+    write_measured(folder, timing)
     folder.write_json("result.json", result.to_json())
     write_parquet(folder.path / TABLE, records)
     if not any(contradictions(records)):
@@ -149,8 +150,7 @@ def _has_begun(folder: RunFolder) -> bool:
 
 def open_budget(folder: RunFolder, max_cost_usd: float | None, records: Records) -> Budget:
     """What a run has cost over all its starts, and may cost."""
-    calls = sum(use.cost_usd for use in records.uses().values() if not use.cached)
-    spent = sum(plan.cost_usd for plan in read_plans(folder).values()) + calls
+    spent = paid_usd(records, read_plans(folder).values())
     return Budget(folder.path / SPEND, max_cost_usd, spent_usd=spent)
 
 
@@ -198,14 +198,13 @@ def _make_records(
         return
     work = session.work(records, planning)
     engine.listener = None if listening is None else listening(work, len(records))
-    if isinstance(engine.listener, Progress):
+    if isinstance(engine.listener, RecordProgress):
         engine.listener.watch(engine.asker)
     engine.execute(work)
 
 
 def _timing(records: Records, engine: Engine, elapsed_s: float) -> Timing:
-    """Measured, not computed: left out when a run is verified."""
-    latencies = records.latencies_ms()
+    """What was measured while the run was made."""
     spending = engine.budget.spending
     return Timing(
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -216,8 +215,7 @@ def _timing(records: Records, engine: Engine, elapsed_s: float) -> Timing:
         tokens_per_s=round(engine.tokens / elapsed_s, 1) if engine.tokens else None,
         note=engine.asker.note if engine.asked else None,
         **_effort(engine.asker),
-        latency_ms_p50=stats.quantile(latencies, 0.5) if latencies else None,
-        latency_ms_p95=stats.quantile(latencies, 0.95) if latencies else None,
+        **latencies(records),
     )
 
 

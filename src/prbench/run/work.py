@@ -29,7 +29,7 @@ Planning = Callable[[int, int], None]
 """Hears how many of all pairs and contexts are planned."""
 
 
-class Task(NamedTuple):
+class RecordTask(NamedTuple):
     """One record to be made, with the keys of the calls it waits for."""
 
     pair: str
@@ -42,13 +42,13 @@ class Task(NamedTuple):
     dropped: tuple[str, ...]
 
 
-class Tasks(Sequence[Task]):
+class Tasks(Sequence[RecordTask]):
     """All records to be made, by column."""
 
     def __init__(self) -> None:
-        self._columns: tuple[list[object], ...] = tuple([] for _ in Task._fields)
+        self._columns: tuple[list[object], ...] = tuple([] for _ in RecordTask._fields)
 
-    def add(self, task: Task) -> None:
+    def add(self, task: RecordTask) -> None:
         """One more."""
         for column, value in zip(self._columns, task, strict=True):
             column.append(value)
@@ -56,13 +56,13 @@ class Tasks(Sequence[Task]):
     @property
     def keys(self) -> Sequence[tuple[str, ...]]:
         """The keys that each task waits for."""
-        return cast(Sequence[tuple[str, ...]], self._columns[Task._fields.index("keys")])
+        return cast(Sequence[tuple[str, ...]], self._columns[RecordTask._fields.index("keys")])
 
     def __len__(self) -> int:
         return len(self._columns[0])
 
-    def __getitem__(self, place: int) -> Task:  # type: ignore[override]
-        return Task._make(column[place] for column in self._columns)
+    def __getitem__(self, place: int) -> RecordTask:  # type: ignore[override]
+        return RecordTask._make(column[place] for column in self._columns)
 
 
 class Calls(Mapping[str, View]):
@@ -118,7 +118,7 @@ class Calls(Mapping[str, View]):
 
 
 @dataclass
-class Work:
+class OpenWork:
     """Tasks still open, the distinct calls they need, and records that need no call."""
 
     calls: Calls = field(default_factory=lambda: Calls(None, ()))
@@ -158,9 +158,9 @@ def plan_work(
     done: Records | None = None,
     allow_unfit: bool = False,
     planning: Planning | None = None,
-) -> Work:
+) -> OpenWork:
     """List the records that are missing, pair by pair, and the calls they need."""
-    work = Work(Calls(model, suite))
+    work = OpenWork(Calls(model, suite))
     keys = _Keys(model)
     done = done or Records()
     for number, (context, place) in enumerate(((c, p) for c in contexts for p in _user_by_user(suite)), 1):
@@ -195,7 +195,7 @@ def _user_by_user(suite: Suite) -> list[int]:
 
 
 def _add(
-    work: Work,
+    work: OpenWork,
     place: int,
     pair: Pair,
     context: Context,
@@ -226,7 +226,7 @@ def _add(
         for key in sorted(seats):  # the order of asking must not tell a model which answer is the chosen one
             work.calls.add(key, place, seats[key], view, swapped)
         asked = tuple(seats)
-        work.tasks.add(Task(pair.id, str(context), order, repeat, asked, whose, len(view.posts), shown.dropped))
+        work.tasks.add(RecordTask(pair.id, str(context), order, repeat, asked, whose, len(view.posts), shown.dropped))
 
 
 def _call_views(model: Model | None, view: PairView) -> Sequence[View]:
