@@ -14,6 +14,7 @@ import tomli_w
 from pydantic import BaseModel
 
 from prbench import files
+from prbench.columns import Columns
 from prbench.errors import RunError
 from prbench.results.records import Records
 from prbench.types import Record
@@ -70,8 +71,10 @@ class RunFolder:
     def write_lines(self, name: str, rows: Iterable[BaseModel]) -> None:
         """Replace a JSONL file whole, line by line."""
         with files.replacing(self.path / name) as partial, partial.open("wb") as file:
-            for row in rows:
-                file.write(row.model_dump_json(exclude_defaults=True).encode() + b"\n")
+            if isinstance(rows, Columns):
+                file.writelines(rows.lines())
+            else:
+                file.writelines(row.model_dump_json(exclude_defaults=True).encode() + b"\n" for row in rows)
 
     def write_config(self, data: dict[str, Any]) -> None:
         """Replace `config.toml` whole."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from prbench.columns import Columns
+from prbench.data import Suite
 from prbench.data.fingerprint import hash_text
 from prbench.stats.arrays import Codes
 from prbench.stats.clusters import encode
@@ -79,6 +80,31 @@ class PairRows(Columns[PairRow]):
     def of(cls, rows: Iterable[PairRow]) -> "PairRows":
         """The same rows as columns; those that are columns already as they are."""
         return rows if isinstance(rows, PairRows) else cls(rows)
+
+    @classmethod
+    def of_suite(cls, suite: Suite) -> "PairRows":
+        """The rows of all pairs of a suite, made by column."""
+        rows = cls()
+        names = ("id", "user", "question", "chosen", "rejected", "category", "tags")
+        asked: dict[str, str] = {}
+        for id, user, question, chosen, rejected, category, (keys, values) in zip(
+            *(suite.column(name) for name in names), strict=True
+        ):
+            if question not in asked:
+                asked[question] = hash_text(question)[:16]
+            rows.add(
+                {
+                    "id": id,
+                    "user": user,
+                    "question": asked[question],
+                    "answers": hash_text(f"{chosen}\x00{rejected}")[:16],
+                    "category": category,
+                    "tags": dict(zip(keys, values, strict=True)),
+                    "chosen_words": len(chosen.split()),
+                    "rejected_words": len(rejected.split()),
+                }
+            )
+        return rows
 
     @cached_property
     def place(self) -> dict[str, int]:

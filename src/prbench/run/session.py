@@ -15,19 +15,19 @@ from prbench.models import (
     BASELINES,
     Adaptive,
     Model,
-    Rater,
     Replay,
     is_rater,
     load_encoder,
     load_generator,
     load_model,
 )
+from prbench.models.baselines import Baseline
 from prbench.plan import Plan, Planner, StoredPlans
 from prbench.rank import BM25, Dense, PostRanker
-from prbench.results import BaselineScore, BaselineScores, PairRow, PairRows, Records, RunFacts
+from prbench.results import BaselineScores, PairRows, Records, RunFacts
 from prbench.run.replay import check_contexts
 from prbench.run.work import OpenWork, Planning, plan_work
-from prbench.types import CONTEXTS, AnswerView, Context, Judgment
+from prbench.types import CONTEXTS, Context, Judgment
 
 Json = dict[str, Any]
 
@@ -197,20 +197,17 @@ class Session:
     @property
     def rows(self) -> PairRows:
         """What the statistics need of each pair."""
-        return PairRows(map(PairRow.of, self.suite))
+        return PairRows.of_suite(self.suite)
 
     def baselines(self) -> BaselineScores:
         """Scores of the content-blind baselines on the run's pairs."""
         scores = BaselineScores()
+        ids, asked, chosen, rejected = (self.suite.column(name) for name in ("id", "question", "chosen", "rejected"))
         for name in BASELINES:
-            rater = cast(Rater, load_model(name))
-            views = [AnswerView(pair.question, text) for pair in self.suite for text in (pair.chosen, pair.rejected)]
-            values = [0.0] * len(views)
-            for index, outcome in rater.rate(views):
-                values[index] = outcome.score or 0.0
-            for number, pair in enumerate(self.suite):
-                chosen, rejected = values[2 * number : 2 * number + 2]
-                scores.append(BaselineScore(baseline=name, pair=pair.id, chosen_score=chosen, rejected_score=rejected))
+            score = cast(Baseline, load_model(name)).score
+            for id, question, good, bad in zip(ids, asked, chosen, rejected, strict=True):
+                both = {"chosen_score": score(question, good), "rejected_score": score(question, bad)}
+                scores.add({"baseline": name, "pair": id, **both})
         return scores
 
 

@@ -73,8 +73,10 @@ class Calls(Mapping[str, View]):
         pairs: The pairs that they show.
     """
 
-    def __init__(self, model: Model | None, pairs: Sequence[Pair]) -> None:
-        self._model, self._pairs = model, pairs
+    def __init__(self, model: Model | None = None, pairs: Suite | None = None) -> None:
+        self._model = model
+        names = ("question", "chosen", "rejected", "turns")
+        self._texts = [] if pairs is None else [pairs.column(name) for name in names]
         self._numbers: dict[str, int] = {}
         self._place, self._seat, self._swapped = array("q"), array("b"), array("b")
         self._shown: dict[int, PairView] = {}
@@ -92,7 +94,7 @@ class Calls(Mapping[str, View]):
 
     def without(self, done: Iterable[int]) -> "Calls":
         """The calls that are not done; `done` says 1 of each that is, in their order."""
-        part = Calls(self._model, self._pairs)
+        part = Calls()
         part.__dict__.update(self.__dict__)
         part._numbers = dict(compress(self._numbers.items(), (not one for one in done)))
         return part
@@ -105,8 +107,9 @@ class Calls(Mapping[str, View]):
         number = self._numbers[key]
         view = self._shown.get(number)
         if view is None:
-            pair = self._pairs[self._place[number]]
-            view = PairView(pair.question, pair.chosen, pair.rejected, turns=pair.turns)
+            place = self._place[number]
+            question, chosen, rejected, turns = (column[place] for column in self._texts)
+            view = PairView(question, chosen, rejected, turns=turns)
             view = view.swap() if self._swapped[number] else view
         return _call_views(self._model, view)[self._seat[number]]
 
@@ -121,7 +124,7 @@ class Calls(Mapping[str, View]):
 class OpenWork:
     """Tasks still open, the distinct calls they need, and records that need no call."""
 
-    calls: Calls = field(default_factory=lambda: Calls(None, ()))
+    calls: Calls = field(default_factory=Calls)
     tasks: Tasks = field(default_factory=Tasks)
     unfit: list[Record] = field(default_factory=list)
 
