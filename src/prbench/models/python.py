@@ -64,7 +64,7 @@ def wrap(thing: Any, address: str = "") -> Model:
         missing = [name for name in ("card", "render", "rate, compare or rank") if not hasattr(thing, name.split()[0])]
         raise ModelError(
             f"{thing!r} is not a model: it has no {', no '.join(missing)}, and cannot be called",
-            hint="pass an address such as 'longer', a Rater, Comparer or Ranker, a function of (question, answer, posts)",
+            hint="pass an address such as 'longer', a Rater, Comparer or Ranker, a function (question, answer, posts)",
         )
     names = _parameters(thing)
     address = address or f"py:{getattr(thing, '__module__', '?')}:{_name(thing)}"
