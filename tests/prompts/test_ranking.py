@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prbench.errors import TemplateError
-from prbench.prompts import Template, Unreadable, parse_ranking
+from prbench.prompts import Template, UnreadableReply, parse_ranking
 from prbench.types import ListView, Post
 
 READ = [
@@ -64,7 +64,7 @@ def test_read(text, scores):
 @pytest.mark.parametrize(("text", "reason"), REFUSED)
 def test_refused(text, reason):
     found = parse_ranking(text, 3)
-    assert isinstance(found, Unreadable)
+    assert isinstance(found, UnreadableReply)
     assert reason in found.reason
 
 
@@ -82,11 +82,11 @@ def test_every_ranking_that_is_written_is_read_back(order, data):
 @given(st.text(max_size=60))
 def test_no_text_breaks_it(text):
     found = parse_ranking(f"Ranking: {text}", 3)
-    assert isinstance(found, Unreadable) or sum(found) == pytest.approx(1.5)
+    assert isinstance(found, UnreadableReply) or sum(found) == pytest.approx(1.5)
 
 
 def test_a_long_reply_is_read_in_no_time():
-    assert isinstance(parse_ranking("Ranking: " + " > ".join(["7"] * 100_000), 3), Unreadable)
+    assert isinstance(parse_ranking("Ranking: " + " > ".join(["7"] * 100_000), 3), UnreadableReply)
 
 
 def test_all_answers_and_the_user_stand_in_the_prompt():

@@ -20,7 +20,14 @@ from prbench.errors import ConfigError, RunError, StudyError
 from prbench.models import load_generator, load_model
 from prbench.stats.best_of import expected_best_of
 from prbench.studies import read_study
-from prbench.studies.best_of_n import Ranked, best_of_n, best_of_n_tables, make_settings, parse_model, read_curves
+from prbench.studies.best_of_n import (
+    RewardModelConfig,
+    best_of_n,
+    best_of_n_tables,
+    make_settings,
+    parse_model,
+    read_curves,
+)
 from prbench.studies.best_of_n.candidates import item_slots, read_candidates, suite_candidates, whole_sentences
 from prbench.studies.best_of_n.grades import examine_judge
 from prbench.studies.best_of_n.items import select_items, split_pairs, study_items
@@ -234,7 +241,7 @@ def test_a_finished_study_costs_no_call_and_a_new_model_only_its_own(finished, t
     run(tmp_path)
     judge, policy = HashJudge(), Scribe()
     before = {path.name: path.read_bytes() for path in (tmp_path / "scores").iterdir()}
-    found = run(tmp_path, judge=judge, policy=policy, models=[*settings().models, Ranked(address="shorter")])
+    found = run(tmp_path, judge=judge, policy=policy, models=[*settings().models, RewardModelConfig(address="shorter")])
     assert (judge.asked, policy.written) == ([], 0)
     assert "shorter" in found.models
     assert all((tmp_path / "scores" / name).read_bytes() == text for name, text in before.items())
@@ -318,7 +325,9 @@ def test_whole_sentences(text, kept):
 
 
 def test_scores_that_cannot_be_had_are_statuses_and_never_numbers(tmp_path):
-    found = run(tmp_path, models=[Ranked(address="py:study_world:sometimes"), Ranked(address="longer")])
+    found = run(
+        tmp_path, models=[RewardModelConfig(address="py:study_world:sometimes"), RewardModelConfig(address="longer")]
+    )
     model = found.models["py:study_world:sometimes"]
     assert sum(model.invalid.values()) > 0
     assert model.points[4].dropped > 0
@@ -331,7 +340,7 @@ def test_scores_that_cannot_be_had_are_statuses_and_never_numbers(tmp_path):
 def test_a_comparer_is_refused_before_anything_is_written(tmp_path):
     policy = Scribe()
     with pytest.raises(ConfigError, match="compares two answers") as caught:
-        run(tmp_path, policy=policy, models=[Ranked(address="py:small_suite:likes_first")])
+        run(tmp_path, policy=policy, models=[RewardModelConfig(address="py:small_suite:likes_first")])
     assert "#rate" in caught.value.hint
     assert policy.written == 0
 
@@ -404,7 +413,11 @@ def test_a_judge_that_is_ranked_or_shares_weights_is_refused_before_anything_is_
 
 def test_who_learnt_from_the_judges_own_split_is_said_stored_and_shown(tmp_path):
     taught = "py:study_world:Taught"
-    models = [parse_model(taught), Ranked(address=taught, label="beside", apart=True), Ranked(address="longer")]
+    models = [
+        parse_model(taught),
+        RewardModelConfig(address=taught, label="beside", apart=True),
+        RewardModelConfig(address="longer"),
+    ]
     chosen = settings(judge="stances:tfidf", models=models)
     heard: list[str] = []
     best_of_n(chosen, tmp_path, suite=world(), policy=Scribe(), say=heard.append)
@@ -510,8 +523,8 @@ def test_a_real_language_model_writes_and_real_models_choose(tmp_path, tiny_poli
         "judge_pairs": 24,
         "resamples": 100,
         "models": [
-            Ranked(address=f"hf:{tiny_reward_model}", options={"window": 400}),
-            Ranked(address="longer"),
+            RewardModelConfig(address=f"hf:{tiny_reward_model}", options={"window": 400}),
+            RewardModelConfig(address="longer"),
         ],
     }
     heard: list[str] = []
@@ -535,11 +548,11 @@ def _likes_red_first(body):
 def test_a_listwise_judge_scores_all_candidates_of_an_item_together(tmp_path):
     with FakeServer(answer=_likes_red_first) as server:
         address = f"chat:judge@{server.url}#rank"
-        found = run(tmp_path, models=[Ranked(address=address), Ranked(address="longer")])
+        found = run(tmp_path, models=[RewardModelConfig(address=address), RewardModelConfig(address="longer")])
         asked = len(server.requests)
         assert found.models[address].scored == 24 * 5
         assert gains(found, address)[4] > 0
-        run(tmp_path, models=[Ranked(address=address), Ranked(address="longer")])
+        run(tmp_path, models=[RewardModelConfig(address=address), RewardModelConfig(address="longer")])
         assert len(server.requests) == asked, "every list was kept"
     (kept,) = (tmp_path / "scores").glob("*.lists.jsonl")
     assert len(kept.read_text().splitlines()) == asked <= 24 * 5, "one request for each item and rotation"
@@ -554,12 +567,12 @@ def test_an_unreadable_list_has_no_scores_and_a_failed_one_is_asked_again(tmp_pa
     broken = Fault("status", 500)
     with FakeServer(answer=lambda body: "Ranking: 1 > 2") as server:
         address = f"chat:judge@{server.url}#rank"
-        found = run(tmp_path / "a", models=[Ranked(address=address), Ranked(address="longer")])
+        found = run(tmp_path / "a", models=[RewardModelConfig(address=address), RewardModelConfig(address="longer")])
         assert found.models[address].scored == 0
         assert all("leaves out answer" in reason for reason in found.models[address].invalid)
     with FakeServer(answer=_likes_red_first, plan=lambda seen: broken if seen.number % 7 == 0 else None) as server:
         address, options = f"chat:judge@{server.url}#rank", ModelOptions(retries=0)
-        models = [Ranked(address=address, options=options), Ranked(address="longer")]
+        models = [RewardModelConfig(address=address, options=options), RewardModelConfig(address="longer")]
         assert run(tmp_path / "b", models=models).models[address].scored < 24 * 5
         server.plan = lambda seen: None
         before = len(server.requests)
@@ -568,7 +581,9 @@ def test_an_unreadable_list_has_no_scores_and_a_failed_one_is_asked_again(tmp_pa
 
 
 def test_a_model_that_can_rank_sees_the_candidates_together(tmp_path):
-    found = run(tmp_path, models=[Ranked(address="py:study_world:NEAREST"), Ranked(address="longer")])
+    found = run(
+        tmp_path, models=[RewardModelConfig(address="py:study_world:NEAREST"), RewardModelConfig(address="longer")]
+    )
     assert found.models["py:study_world:NEAREST"].scored == 24 * 5
     assert study_world.NEAREST.lists
     assert all(len(view.answers) > 1 for view in study_world.NEAREST.lists)
@@ -577,5 +592,5 @@ def test_a_model_that_can_rank_sees_the_candidates_together(tmp_path):
 def test_more_candidates_than_a_list_may_have_are_refused_before_anything_is_written(tmp_path, tiny_policy):
     policy = Scribe()
     with pytest.raises(ConfigError, match="ranks at most 26 answers, and there are 27 candidates"):
-        run(tmp_path, policy=policy, n=27, models=[Ranked(address=f"lm:{tiny_policy}#rank")])
+        run(tmp_path, policy=policy, n=27, models=[RewardModelConfig(address=f"lm:{tiny_policy}#rank")])
     assert policy.written == 0

@@ -20,7 +20,7 @@ from prbench.models.local.generate import LanguageModelGenerator
 from prbench.models.local.hidden import HiddenStates
 from prbench.models.local.language_model import LanguageModel, open_named
 from prbench.models.local.logits import ANYBODY, LogitReader, log_sum, log_weights, reply_request
-from prbench.models.local.prefix import Reading, Request, last_logits, log_likelihood
+from prbench.models.local.prefix import LogitRequest, Reading, last_logits, log_likelihood
 from prbench.prompts import Template
 from prbench.prompts.neutral import as_anybody
 from prbench.prompts.turns import conversation, judged_conversation, last_turn
@@ -33,9 +33,9 @@ __all__ = [
     "LetterComparer",
     "LikelihoodRater",
     "ListLetters",
+    "LogitRequest",
     "PreferenceLetters",
     "Reading",
-    "Request",
     "YesNoRater",
     "last_logits",
     "load",
@@ -109,7 +109,7 @@ class LetterComparer(LogitReader):
         """Judge each view; the margin is log p(A) - log p(B)."""
         return self._read([self.render(view) for view in views])
 
-    def _requests(self, prompt: Prompt) -> tuple[Request, ...]:
+    def _requests(self, prompt: Prompt) -> tuple[LogitRequest, ...]:
         return (reply_request(self._model, prompt, self._letters),)
 
     def _outcome(self, values: list[tuple[float, ...]], usage: dict[str, float]) -> Outcome:
@@ -176,7 +176,7 @@ class ListLetters(LogitReader):
         """Judge each pair by the scores of its two answers; their difference is the margin in log-odds."""
         return compare_by_rank(self, views)
 
-    def _requests(self, prompt: Prompt) -> tuple[Request, ...]:
+    def _requests(self, prompt: Prompt) -> tuple[LogitRequest, ...]:
         return (reply_request(self._model, prompt, self._tokens),)
 
     def _outcome(self, values: list[tuple[float, ...]], usage: dict[str, float]) -> Outcome:
@@ -200,7 +200,7 @@ class DigitRater(LogitReader):
         """Rate each view from 1 to 5."""
         return self._read([self.render(view) for view in views])
 
-    def _requests(self, prompt: Prompt) -> tuple[Request, ...]:
+    def _requests(self, prompt: Prompt) -> tuple[LogitRequest, ...]:
         return (reply_request(self._model, prompt, self._digits),)
 
     def _outcome(self, values: list[tuple[float, ...]], usage: dict[str, float]) -> Outcome:
@@ -224,7 +224,7 @@ class YesNoRater(LogitReader):
         """Score each view."""
         return self._read([self.render(view) for view in views])
 
-    def _requests(self, prompt: Prompt) -> tuple[Request, ...]:
+    def _requests(self, prompt: Prompt) -> tuple[LogitRequest, ...]:
         return (reply_request(self._model, prompt, self._words),)
 
     def _outcome(self, values: list[tuple[float, ...]], usage: dict[str, float]) -> Outcome:
@@ -248,7 +248,7 @@ class LikelihoodRater(LogitReader):
         """Score each view."""
         return self._read([self.render(view) for view in views])
 
-    def _requests(self, prompt: Prompt) -> tuple[Request, ...]:
+    def _requests(self, prompt: Prompt) -> tuple[LogitRequest, ...]:
         encoding = self._model.encoder.encode_answer(prompt)
         return (log_likelihood(encoding.ids, encoding.answer_start, len(encoding.ids) - self._model.closing_tokens),)
 
@@ -268,7 +268,7 @@ class InformationRater(LikelihoodRater):
         anybody = self._template.render(last_turn(as_anybody(view)))
         return Prompt((*super().render(view).messages, Message(ANYBODY, anybody)))
 
-    def _requests(self, prompt: Prompt) -> tuple[Request, ...]:
+    def _requests(self, prompt: Prompt) -> tuple[LogitRequest, ...]:
         *earlier, turn, answer, anybody = prompt.messages
         if turn.content == anybody.content:
             return ()

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 from prbench.models.effort import Effort
 from prbench.models.local.language_model import LanguageModel
-from prbench.models.local.prefix import Reading, Request, last_logits
+from prbench.models.local.prefix import LogitRequest, Reading, last_logits
 from prbench.models.local.rater import chunks
 from prbench.models.protocols import ModelCard
 from prbench.prompts import Template
@@ -84,7 +84,7 @@ class LogitReader:
         return self._model.foreseen_seconds(tokens, length)
 
     @abstractmethod
-    def _requests(self, prompt: Prompt) -> tuple[Request, ...]:
+    def _requests(self, prompt: Prompt) -> tuple[LogitRequest, ...]:
         """What to read for a prompt; nothing where the answer is known without the model."""
 
     @abstractmethod
@@ -98,7 +98,7 @@ class LogitReader:
             asked = {index: self._requests(prompts[index]) for index in chunk}
             yield from self._read_chunk(asked)
 
-    def _read_chunk(self, asked: dict[int, tuple[Request, ...]]) -> Iterator[tuple[int, Outcome]]:
+    def _read_chunk(self, asked: dict[int, tuple[LogitRequest, ...]]) -> Iterator[tuple[int, Outcome]]:
         open_calls: dict[int, _OpenCall] = {}
         for index, requests in asked.items():
             size = max((len(request.ids) for request in requests), default=0)
@@ -134,7 +134,7 @@ def _conversation(prompt: Prompt) -> Prompt:
     return Prompt(tuple(message for message in prompt.messages if message.role != ANYBODY))
 
 
-def reply_request(model: LanguageModel, prompt: Prompt, words: Sequence[Sequence[int]]) -> Request:
+def reply_request(model: LanguageModel, prompt: Prompt, words: Sequence[Sequence[int]]) -> LogitRequest:
     """The logits of these words' tokens as the first of a reply."""
     return last_logits(model.encoder.encode(prompt).ids, [token for tokens in words for token in tokens])
 

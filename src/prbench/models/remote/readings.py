@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from prbench.models.remote.completions import Completion
-from prbench.prompts import Unreadable, parse_ranking, parse_rating, parse_verdict
+from prbench.prompts import UnreadableReply, parse_ranking, parse_rating, parse_verdict
 from prbench.types import Choice, Outcome
 
 T = TypeVar("T")
@@ -24,8 +24,8 @@ def verdict_schema(mode: str) -> dict[str, Any]:
 
 def read_verdict(completion: Completion) -> Outcome:
     """A verdict on a pair, with its margin where the endpoint gives log-probabilities."""
-    verdict: Choice | Unreadable = _parsed(completion, parse_verdict)
-    if isinstance(verdict, Unreadable):
+    verdict: Choice | UnreadableReply = _parsed(completion, parse_verdict)
+    if isinstance(verdict, UnreadableReply):
         return _invalid(completion, verdict)
     return Outcome.judged(verdict, _margin(completion, verdict), raw=completion.text, **completion.usage)
 
@@ -47,7 +47,7 @@ def _margin(completion: Completion, verdict: Choice) -> float | None:
 def read_rating(completion: Completion) -> Outcome:
     """A rating of one answer."""
     rating = _parsed(completion, parse_rating)
-    if isinstance(rating, Unreadable):
+    if isinstance(rating, UnreadableReply):
         return _invalid(completion, rating)
     return Outcome.scored(rating, raw=completion.text, **completion.usage)
 
@@ -55,17 +55,17 @@ def read_rating(completion: Completion) -> Outcome:
 def read_ranking(completion: Completion, answers: int) -> Outcome:
     """The scores of a list of so many answers, from their order."""
     scores = _parsed(completion, lambda text: parse_ranking(text, answers))
-    if isinstance(scores, Unreadable):
+    if isinstance(scores, UnreadableReply):
         return _invalid(completion, scores)
     return Outcome.ranked(scores, raw=completion.text, **completion.usage)
 
 
-def _parsed(completion: Completion, parse: Callable[[str], T | Unreadable]) -> T | Unreadable:
+def _parsed(completion: Completion, parse: Callable[[str], T | UnreadableReply]) -> T | UnreadableReply:
     """What was cut off is not parsed: the last line that came need not be the last line that was meant."""
-    return Unreadable(completion.cut_off) if completion.finish == "length" else parse(completion.text)
+    return UnreadableReply(completion.cut_off) if completion.finish == "length" else parse(completion.text)
 
 
-def _invalid(completion: Completion, unreadable: Unreadable) -> Outcome:
+def _invalid(completion: Completion, unreadable: UnreadableReply) -> Outcome:
     return Outcome.invalid(unreadable.reason, raw=completion.text, **completion.usage)
 
 

@@ -15,7 +15,7 @@ from prbench.contexts import ContextBuilder, Unfit
 from prbench.errors import StudyError
 from prbench.models import ListQuestion, Model, Ranker
 from prbench.studies.best_of_n.candidates import Candidate
-from prbench.studies.best_of_n.items import Item
+from prbench.studies.best_of_n.items import StudyItem
 from prbench.studies.best_of_n.scores import ItemCandidate, Score, keep_scores
 from prbench.types import Context, Frozen, ListView, Outcome, Status
 
@@ -49,7 +49,7 @@ def rank_candidates(
     ranker: Ranker,
     builder: ContextBuilder,
     context: Context,
-    items: Sequence[Item],
+    items: Sequence[StudyItem],
     candidates: Mapping[str, Sequence[Candidate]],
     heard: Callable[[int, int], None] = lambda done, total: None,
     budget: Budget | None = None,
@@ -69,7 +69,7 @@ def rank_candidates(
 
 
 def _listed(
-    ranker: Ranker, builder: ContextBuilder, context: Context, item: Item, candidates: Sequence[Candidate]
+    ranker: Ranker, builder: ContextBuilder, context: Context, item: StudyItem, candidates: Sequence[Candidate]
 ) -> _Listed:
     valid = [candidate for candidate in candidates if candidate.status == "ok"]
     names = tuple(candidate.key for candidate in valid)

@@ -8,7 +8,7 @@ from prbench.config import digest
 from prbench.errors import ConfigError
 from prbench.graders import RubricJudge, shares, shares_training
 from prbench.models import Model, ModelCard, Positional, Ranker, Rater, alone, is_ranker, load_model
-from prbench.studies.best_of_n.settings import Ranked
+from prbench.studies.best_of_n.settings import RewardModelConfig
 from prbench.types import Channel, Context
 
 
@@ -16,7 +16,7 @@ class RewardModel(NamedTuple):
     """A reward model that can take part."""
 
     name: str
-    ranked: Ranked
+    ranked: RewardModelConfig
     card: ModelCard
     context: Context | None
     """What of the user it is shown; None for a noised oracle, which is shown nothing."""
@@ -47,7 +47,7 @@ def scoring(model: Model, address: str) -> Rater | Ranker:
     return rater
 
 
-def open_reward_models(models: Iterable[Ranked], n: int = 2) -> list[RewardModel]:
+def open_reward_models(models: Iterable[RewardModelConfig], n: int = 2) -> list[RewardModel]:
     """Open each model once, one after another, and see whether it can do what is asked of it.
 
     Args:
@@ -97,7 +97,7 @@ def taught_alike_notice(alike: Mapping[str, str]) -> str:
     )
 
 
-def _real(ranked: Ranked, n: int) -> RewardModel:
+def _real(ranked: RewardModelConfig, n: int) -> RewardModel:
     model = scoring(load_model(ranked.address, ranked.options), ranked.address)
     if isinstance(model, Positional) and model.most_answers is not None and n > model.most_answers:
         raise ConfigError(
@@ -116,5 +116,5 @@ def _real(ranked: Ranked, n: int) -> RewardModel:
     return RewardModel(name, ranked, card, context, ranked.apart or context.leaks)
 
 
-def _noised(ranked: Ranked) -> RewardModel:
+def _noised(ranked: RewardModelConfig) -> RewardModel:
     return RewardModel(ranked.label or ranked.address, ranked, ModelCard(address=ranked.address), None, True)
