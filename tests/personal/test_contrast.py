@@ -14,7 +14,7 @@ from prbench.models.lists import OneByOne, alone, as_ranker
 from prbench.models.personal import rater
 from prbench.models.personal.contrast import ContrastRanker, judged, margin, taste
 from prbench.run.work import orders_of
-from prbench.train.contrast import ContrastOptions, train_contrast
+from prbench.train.contrast import ContrastConfig, train_contrast
 from prbench.types import AnswerView, Judgment, ListView, PairView, Post
 from split_suite import split_pairs, write_suite
 
@@ -23,7 +23,7 @@ from split_suite import split_pairs, write_suite
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("contrast")
     base, suite = tiny_models.save_encoder(folder / "base"), str(write_suite(folder / "suite.jsonl"))
-    options = ContrastOptions(encoder=f"embed:{base}", also="", folds=2)
+    options = ContrastConfig(encoder=f"embed:{base}", also="", folds=2)
     record = train_contrast(options, folder / "model", suite=suite)
     assert record.method == "contrast"
     return folder / "model"

@@ -6,7 +6,7 @@ import pytest
 
 import tiny_models
 from prbench.errors import DataError
-from prbench.train.contrast import ContrastOptions, aspect_lines, train_contrast
+from prbench.train.contrast import ContrastConfig, aspect_lines, train_contrast
 from prbench.train.stances import Axes, Stance, stated
 from prbench.train.unsound import unsound
 from prbench.types import Aspect, Pair
@@ -53,7 +53,7 @@ def test_spoilt_answers_are_of_every_kind_and_the_same_for_a_seed() -> None:
 
 def test_the_same_training_gives_the_same_weights_and_a_leak_is_refused(tmp_path: Path) -> None:
     base, suite = tiny_models.save_encoder(tmp_path / "base"), str(write_suite(tmp_path / "suite.jsonl"))
-    options = ContrastOptions(encoder=f"embed:{base}", also="", folds=2)
+    options = ContrastConfig(encoder=f"embed:{base}", also="", folds=2)
     told: list[str] = []
     for name in ("one", "two"):
         record = train_contrast(options, tmp_path / name, suite=suite, tell=told.append)

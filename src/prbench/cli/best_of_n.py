@@ -11,7 +11,7 @@ import typer
 from prbench.cli.app import Format, FormatOption
 
 if TYPE_CHECKING:
-    from prbench.studies.best_of_n import Settings
+    from prbench.studies.best_of_n import BestOfNConfig
 
 
 class Until(StrEnum):
@@ -23,7 +23,7 @@ class Until(StrEnum):
     study = "study"
 
 
-class Source(StrEnum):
+class CandidateSource(StrEnum):
     """Who writes the candidates."""
 
     policy = "policy"
@@ -48,7 +48,7 @@ def best_of_n(
     n: Annotated[int | None, typer.Option("--n", min=2, help="Candidates of each item; default 16.")] = None,
     k: Annotated[int | None, typer.Option("--k", min=1, help="The endpoint is best of k; default N.")] = None,
     candidates: Annotated[
-        Source | None, typer.Option(help="suite: its own answers, as a check only; default policy.")
+        CandidateSource | None, typer.Option(help="suite: its own answers, as a check only; default policy.")
     ] = None,
     posts: Annotated[
         int | None, typer.Option(min=0, help="Posts that the policy is shown; default 0: candidates shared by users.")
@@ -58,6 +58,9 @@ def best_of_n(
     temperature: Annotated[float | None, typer.Option(min=0, help="Of the policy; default 1.")] = None,
     judge_pairs: Annotated[
         int | None, typer.Option(min=20, help="Labelled pairs to examine the judge on; default 400.")
+    ] = None,
+    reserve: Annotated[
+        float | None, typer.Option(min=0, max=0.9, help="The judge learns from this share that all models left to it.")
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Of everything that is drawn; default 0.")] = None,
     resamples: Annotated[int | None, typer.Option(min=100, help="Bootstrap resamples; default 2000.")] = None,
@@ -90,6 +93,7 @@ def best_of_n(
         "max_tokens": max_tokens,
         "temperature": temperature,
         "judge_pairs": judge_pairs,
+        "reserve": reserve,
         "seed": seed,
         "resamples": resamples,
         "models": [parse_model(text) for text in models] if models else None,
@@ -111,7 +115,7 @@ def best_of_n(
     print(f"\nwritten: {folder / 'study.json'}, {folder / 'curves.json'}", file=sys.stderr)
 
 
-def default_folder(settings: "Settings") -> Path:
+def default_folder(settings: "BestOfNConfig") -> Path:
     """`runs/best-of-n-<suite>-<policy>-<8 hex>`: the same command continues the same study."""
     from prbench.config import digest
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from prbench.studies.ppo.outcome import PPOStudy
 
 
-class Engine(StrEnum):
+class PPOEngine(StrEnum):
     """Who trains."""
 
     local = "local"
@@ -37,7 +37,7 @@ def ppo(
     train_only: Annotated[
         bool, typer.Option("--train-only", help="Stop before judging; the judge only chooses items it can grade.")
     ] = False,
-    engine: Annotated[Engine, typer.Option(help="verl: write what a cluster of GPUs needs.")] = Engine.local,
+    engine: Annotated[PPOEngine, typer.Option(help="verl: write what a cluster of GPUs needs.")] = PPOEngine.local,
     algorithm: Annotated[AlgorithmName, typer.Option(help="grpo: with TRL.")] = AlgorithmName.ppo,
     suite: Annotated[str, typer.Option(help="Whose users and questions.")] = "mirror",
     train_split: Annotated[str, typer.Option(help="What the policy learns from.")] = "train",
@@ -58,6 +58,9 @@ def ppo(
     rank: Annotated[int | None, typer.Option(min=1, help="Of the adapters; default 8.")] = None,
     layers: Annotated[int | None, typer.Option(min=1, help="Upper layers with adapters; default half.")] = None,
     judge_pairs: Annotated[int, typer.Option(min=20, help="Labelled pairs to examine the judge on.")] = 400,
+    reserve: Annotated[
+        float, typer.Option(min=0, max=0.9, help="The judge learns from this share that all models left to it.")
+    ] = 0.0,
     judge_dtype: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "float32",
     judge_price: Annotated[str | None, typer.Option(help="IN,OUT in US dollars per million tokens.")] = None,
     max_cost: Annotated[
@@ -105,11 +108,12 @@ def ppo(
             "judge": judge or "",
             "judge_options": {"dtype": judge_dtype, "price": read_price(judge_price)},
             "judge_pairs": judge_pairs,
+            "reserve": reserve,
             "options": options,
         }
     )
     models = [parse_model(text) for text in reward or ()]
-    if engine is Engine.verl:
+    if engine is PPOEngine.verl:
         from prbench.studies.ppo.verl import write_verl
 
         typer.echo(write_verl(settings, models, out, server=server))

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 EXIT_INTERRUPTED = 130
 
 _TAKEN = {
-    "encoder": frozenset({"epochs", "batch", "learning_rate"}),
-    "contrast": frozenset({"also"}),
+    "encoder": frozenset({"epochs", "batch", "learning_rate", "passages"}),
+    "contrast": frozenset({"also", "passages"}),
     "planner": frozenset({"steps", "batch", "learning_rate"}),
     "cross": frozenset(
         {"epochs", "batch", "learning_rate", "weight_decay", "patience", "post_window", "pairs_per_epoch"}
@@ -35,6 +35,15 @@ def train(
     people: Annotated[
         int | None, typer.Option(min=1, help="Learn from so many couples of the split by seed; fewer are among more.")
     ] = None,
+    passages: Annotated[
+        float | None, typer.Option(min=0, max=1, help="contrast, encoder: share of the stance passages; default all.")
+    ] = None,
+    flipped: Annotated[
+        float, typer.Option(min=0, max=0.5, help="Share of labels with their two sides exchanged, for studies.")
+    ] = 0.0,
+    reserve: Annotated[
+        float, typer.Option(min=0, max=0.9, help="Share of couples, questions and passages left to judges.")
+    ] = 0.0,
     encoder: Annotated[str, typer.Option(help="Frozen encoder: embed:, lm: or hf:NAME.")] = "embed:minilm",
     policy: Annotated[str, typer.Option(help="planner: the language model to start from.")] = "lm:smollm2",
     steps: Annotated[int | None, typer.Option(min=1, help="planner: how many.")] = None,
@@ -65,16 +74,22 @@ def train(
         "post_window": post_window,
         "answer_window": answer_window,
     }
-    _refuse(
-        method, given | {"aspects": aspects or None, "also": also, "steps": steps, "pairs_per_epoch": pairs_per_epoch}
-    )
+    own = {"aspects": aspects or None, "also": also, "steps": steps, "pairs_per_epoch": pairs_per_epoch}
+    _refuse(method, given | own | {"passages": passages})
     given |= {"settings": dict(map(_setting, setting or [])), "encoder": encoder, "policy": policy, "seed": seed}
     given |= {"aspects": aspects, "also": also, "steps": steps, "pairs_per_epoch": pairs_per_epoch}
     try:
-        _train(method, given, out, suite=suite, split=split, validation=validation, people=people)
+        portion = _portion(people=people, passages=passages, flipped=flipped, reserve=reserve)
+        _train(method, given, out, suite=suite, split=split, validation=validation, portion=portion)
     except KeyboardInterrupt:
         typer.echo(f"\nstopped; the same command continues {out} after its last whole epoch", err=True)
         raise typer.Exit(EXIT_INTERRUPTED) from None
+
+
+def _portion(**given: Any) -> Any:
+    from prbench.data.portion import Portion
+
+    return Portion.model_validate({name: value for name, value in given.items() if value is not None})
 
 
 def _train(method: str, given: dict[str, Any], out: Path, **place: Any) -> None:
@@ -107,7 +122,7 @@ def _refuse(method: str, given: dict[str, Any]) -> None:
     """An option that a method would not look at is a mistake, not a wish that goes unheard."""
     from prbench.errors import ConfigError
 
-    taken = _TAKEN.get(method, frozenset(given) - {"steps", "pairs_per_epoch"})
+    taken = _TAKEN.get(method, frozenset(given) - {"steps", "pairs_per_epoch", "passages"})
     for name, value in given.items():
         if value is not None and name not in taken:
             raise ConfigError(
@@ -127,24 +142,24 @@ def _say(record: "PersonalRecord", out: Path) -> None:
 
 
 def _cross(given: dict[str, Any], out: Path, **place: Any) -> "PersonalRecord":
-    from prbench.train.cross import CrossOptions, train_cross
+    from prbench.train.cross import CrossConfig, train_cross
 
-    options = _checked(CrossOptions, {name: value for name, value in given.items() if value is not None})
+    options = _checked(CrossConfig, {name: value for name, value in given.items() if value is not None})
     return train_cross(options, out, listener=_tell, **place)
 
 
 def _contrast(given: dict[str, Any], out: Path, **place: Any) -> "PersonalRecord":
-    from prbench.train.contrast import ContrastOptions, train_contrast
+    from prbench.train.contrast import ContrastConfig, train_contrast
 
-    options = _checked(ContrastOptions, {name: value for name, value in given.items() if value is not None})
+    options = _checked(ContrastConfig, {name: value for name, value in given.items() if value is not None})
     return train_contrast(options, out, tell=lambda line: typer.echo(line, err=True), **place)
 
 
 def _tune(given: dict[str, Any], out: Path, **place: Any) -> None:
-    from prbench.train.encoder import TuneOptions
+    from prbench.train.encoder import EncoderConfig
     from prbench.train.tune import tune
 
-    options = _checked(TuneOptions, {name: value for name, value in given.items() if value is not None})
+    options = _checked(EncoderConfig, {name: value for name, value in given.items() if value is not None})
     tuning = tune(options, out, listener=_tell_tuning, **place)
     last = tuning.history[-1].accuracy if tuning.history else None
     told = "" if last is None else f"; tells {100 * last:.1f} % of the held-out answers' stances"
@@ -152,10 +167,10 @@ def _tune(given: dict[str, Any], out: Path, **place: Any) -> None:
 
 
 def _planner(given: dict[str, Any], out: Path, **place: Any) -> None:
-    from prbench.train.planner import PlannerOptions
+    from prbench.train.planner import PlannerConfig
     from prbench.train.plans import train_planner
 
-    options = _checked(PlannerOptions, {name: value for name, value in given.items() if value is not None})
+    options = _checked(PlannerConfig, {name: value for name, value in given.items() if value is not None})
     record = train_planner(options, out, listener=_tell_planner, **place)
     typer.echo(
         f"planner: {record.examples:,} questions of {record.users} users; validation loss "
@@ -185,9 +200,9 @@ def _tell(epoch: "Epoch") -> None:
 
 
 def _options(values: dict[str, Any]) -> Any:
-    from prbench.train import TrainOptions
+    from prbench.train import TrainConfig
 
-    return _checked(TrainOptions, values)
+    return _checked(TrainConfig, values)
 
 
 def _checked(kind: Any, values: dict[str, Any]) -> Any:

@@ -1,6 +1,8 @@
 """A served model: what it scores, what it has learned of users, and who it says it is."""
 
 import logging
+import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, cast
@@ -20,9 +22,10 @@ from prbench.models import (
     load_model,
 )
 from prbench.rank import BM25, Dense
-from prbench.serve.batching import Batcher, Limits
+from prbench.serve.batching import Batcher, QueueLimits
 from prbench.serve.feedback import FeedbackFile
-from prbench.serve.items import FloorScore, Item, ItemBounds, ItemError, Scored
+from prbench.serve.items import FloorScore, ItemBounds, ItemError, Scored, ScoreItem
+from prbench.serve.judged import JudgedTexts, left_s, length_of
 from prbench.serve.lint import check_servable
 from prbench.serve.metrics import Metrics
 from prbench.serve.settings import ServeConfig
@@ -54,7 +57,7 @@ class TooLargeError(Exception):
     """A judgment beyond what the server takes."""
 
 
-class Reply(NamedTuple):
+class ScoredReply(NamedTuple):
     """What a request's items came to, and from whom."""
 
     scored: list[Scored]
@@ -81,7 +84,7 @@ class RewardService:
         model: Rater,
         views: Views,
         feedback: FeedbackFile,
-        limits: Limits,
+        limits: QueueLimits,
         suite: str,
         choice: Sequence[object],
         bounds: ItemBounds,
@@ -95,8 +98,10 @@ class RewardService:
         self.bounds = bounds
         self._floor = self._floor_rule = floor
         self._changes = 0
+        self._deadline_s = limits.deadline_s
         self.metrics = Metrics()
         self.batcher = Batcher(model, self._show, limits, self.metrics, views.cost)
+        self._judged_texts = JudgedTexts(self.batcher, feedback.of)
 
     @property
     def card(self) -> ModelCard:
@@ -108,7 +113,7 @@ class RewardService:
         """Whether judgments change scores: the model learns from them, and is shown whom it scores for."""
         return self._learns and bool(self._views.context.needs)
 
-    async def score(self, items: Sequence[Item], within_s: float | None = None) -> Reply:
+    async def score(self, items: Sequence[ScoreItem], within_s: float | None = None) -> ScoredReply:
         """Score items, in their order, within the time that the client waits."""
         before = self._changes
         known: list[Scored | None] = [
@@ -120,7 +125,10 @@ class RewardService:
             for place in silent:
                 known[place] = floor
         taken = [item for item, found in zip(items, known, strict=True) if found is None]
-        answered = iter(await self.batcher.score(taken, within_s) if taken else ())
+        until = time.monotonic() + min(self._deadline_s, within_s or math.inf)
+        if self.adaptive and isinstance(self._model, Forgetful):
+            await self._judged_texts.read(taken, until)
+        answered = iter(await self.batcher.score(taken, left_s(until)) if taken else ())
         scored = [next(answered) if found is None else found for found in known]
         for result in scored:
             if isinstance(result, ItemError):
@@ -130,7 +138,7 @@ class RewardService:
             else:
                 self.metrics.items.add()
         revision = self._revision()  # read before the changes are: the model's thread counts one before it makes it
-        return Reply(scored, revision if self._changes == before else "")
+        return ScoredReply(scored, revision if self._changes == before else "")
 
     async def _lowest(self) -> Scored:
         """The floor: as far below the lowest of some sound answers as these lie apart; found once."""
@@ -203,7 +211,7 @@ class RewardService:
             return ""
         return digest([self.card.identity, str(self._views.context), *self._choice, self._floor_rule])[:16]
 
-    def _show(self, items: Sequence[Item]) -> Sequence[AnswerView | ItemError]:
+    def _show(self, items: Sequence[ScoreItem]) -> Sequence[AnswerView | ItemError]:
         return self._views.show(items, judged=self._learned)
 
     @property
@@ -234,6 +242,9 @@ class RewardService:
         if len(before) >= self.bounds.judgments:
             most = self.bounds.judgments
             raise TooLargeError(f"{user[:80]!r} has judged {len(before)} pairs, and {most} are kept (--max-judgments)")
+        if (length := sum(map(length_of, (*before, judgment)))) > self.bounds.item:
+            said = f"what {user[:80]!r} has judged would have {length} characters, and {self.bounds.item} are kept"
+            raise TooLargeError(f"{said} (--max-item)")
         self._changes += 1
         try:
             self._fit(user, (*before, judgment))
@@ -251,6 +262,7 @@ class RewardService:
         self._changes += 1
         forgotten = self._feedback.forget(user)  # first: what stays on disk would be known again at the next start
         self._fit(user, ())
+        self._judged_texts.forget()
         if isinstance(self._model, Forgetful):
             self._model.forget()
         self._views.renew()
@@ -279,7 +291,7 @@ def open_service(
         rater.hold_back()
     ranker = BM25() if config.ranker == "bm25" else Dense(load_encoder(config.ranker, config.options))
     views = Views(pairs, rater, context, ranker=ranker, seed=config.seed)
-    limits = Limits(config.max_batch, config.max_wait_ms / 1000, config.max_queue, config.deadline_s)
+    limits = QueueLimits(config.max_batch, config.max_wait_ms / 1000, config.max_queue, config.deadline_s)
     with FeedbackFile(config.state) as feedback:
         choice = (ranker.name, pairs.record.fingerprint, config.seed)
         service = RewardService(rater, views, feedback, limits, pairs.record.name, choice, config.bounds, config.floor)

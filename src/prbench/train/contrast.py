@@ -18,6 +18,7 @@ from pydantic import Field
 from prbench.contexts.builder import aspect_line
 from prbench.data import load_pairs
 from prbench.data.passages import Passage, load_passages
+from prbench.data.portion import Portion
 from prbench.errors import ConfigError
 from prbench.models.ngrams import NGrams
 from prbench.models.personal import artifact
@@ -26,7 +27,7 @@ from prbench.models.personal.traits import COUNTS, COUNTS_SCALE, TELLING, VECTOR
 from prbench.train.leaks import check_splits
 from prbench.train.stances import Axes, Stance, answer_stances, people_stances, stated
 from prbench.train.train import learned_from, of_split
-from prbench.train.tune import adopt_encoder
+from prbench.train.tune import Adopted, adopt_encoder, taught, tuned_on
 from prbench.train.unsound import unsound
 from prbench.types import Frozen, Pair
 
@@ -40,7 +41,7 @@ _MODEST = 0.002
 """Penalty of a gain's logarithm: where everything is told right, no gain is large enough."""
 
 
-class ContrastOptions(Frozen):
+class ContrastConfig(Frozen):
     """How `contrast` is fitted."""
 
     encoder: str = "embed:minilm"
@@ -62,7 +63,7 @@ class ContrastOptions(Frozen):
     seed: int = 0
 
 
-class Difference(NamedTuple):
+class AnswerDifference(NamedTuple):
     """Two answers and what they differ in: axes with the side of the first answer."""
 
     question: str
@@ -71,7 +72,7 @@ class Difference(NamedTuple):
     sides: dict[int, int]
 
 
-class Fitted(NamedTuple):
+class TraitWeights(NamedTuple):
     """Weights of the traits, (width, 2, K), and the bias, (K)."""
 
     sides: Floats
@@ -79,13 +80,13 @@ class Fitted(NamedTuple):
 
 
 def train_contrast(
-    options: ContrastOptions,
+    options: ContrastConfig,
     out: Path,
     *,
     suite: str = "mirror",
     split: str = "train",
     validation: str = "validation",
-    people: int | None = None,
+    portion: Portion = Portion(),  # noqa: B008 (frozen)
     tell: Tell | None = None,
 ) -> artifact.PersonalRecord:
     """Fit the model on a split and write it to a folder.
@@ -95,7 +96,7 @@ def train_contrast(
         out: Folder of the model.
         suite: Name or path; its pairs need the tags `axis` and `pole`.
         split: What is learned from.
-        people: Learn from so many couples of it by seed (or users, where they come alone); default: all.
+        portion: The part of it that is learned from; default: all.
         validation: What the gains are fitted on; accuracy and loss on it are kept in the record.
         tell: Hears how far it is.
     """
@@ -104,19 +105,22 @@ def train_contrast(
     from prbench.models.personal.features import FeatureStore, encoder_revision
 
     everything = load_pairs(suite)
-    pairs = learned_from(everything, split, people, options.seed)
+    pairs = learned_from(everything, split, portion, options.seed)
     held = of_split(everything, validation)
-    flawed = of_split(load_pairs(options.also), split) if options.also else []
-    passages = load_passages()
+    flawed = portion.unowned(of_split(load_pairs(options.also), split)) if options.also else []
+    passages = portion.written(load_passages(), options.seed)
     check_splits([*pairs, *flawed], everything, validation, extra=[passage.text for passage in passages])
     encoder = FeatureStore(load_encoder(options.encoder, ModelOptions()))
     fitting = Fitting(options, pairs, held, flawed, passages, encoder, tell or (lambda line: None))
     stances = _stances(options.stances, fitting.axes)
     weights = fitting.run(stances)
-    adopted = adopt_encoder(options.stances, out).address if stances else ""
+    adopted = adopt_encoder(options.stances, out) if stances else Adopted("")
     record = artifact.PersonalRecord(
         method=NAME,
-        settings={"axes": {axis: list(poles) for axis, poles in fitting.axes.poles.items()}, "stances": adopted},
+        settings={
+            "axes": {axis: list(poles) for axis, poles in fitting.axes.poles.items()},
+            "stances": adopted.address,
+        },
         encoder=options.encoder,
         encoder_revision=encoder_revision(encoder),
         width_post=len(fitting.grams.vocabulary),
@@ -130,6 +134,7 @@ def train_contrast(
             questions=len({pair.question for pair in pairs}),
             aspects=True,
             extra_texts=len(passages),
+            portion=taught(portion, adopted, tuned_on(options.encoder)),
             seed=options.seed,
         ),
     )
@@ -200,7 +205,7 @@ class Fitting:
 
     def __init__(
         self,
-        options: ContrastOptions,
+        options: ContrastConfig,
         pairs: Sequence[Pair],
         held: Sequence[Pair],
         flawed: Sequence[Pair],
@@ -264,7 +269,7 @@ class Fitting:
                 found[pair.user] = terms.reshape(len(texts), *posts.shape[1:]) + posts[-1], tuned
         return found
 
-    def _arrays(self, whole: Fitted, sharpness: float, posts: Floats, plan: Floats) -> dict[str, Any]:
+    def _arrays(self, whole: TraitWeights, sharpness: float, posts: Floats, plan: Floats) -> dict[str, Any]:
         sides = (sharpness * whole.sides).astype(np.float16)
         usual = [self._traits(question, (answer,))[0] for question, answer in self._asked()]
         terms = np.asarray(self.grams.rows([answer for _, answer in self._asked()]).mean(0)).ravel()
@@ -286,11 +291,11 @@ class Fitting:
     def _traits(self, question: str, answers: Sequence[str], posts: Sequence[str] = ()) -> list[Traits]:
         return self._reader.read(question, answers, posts)
 
-    def _differences(self) -> list[Difference]:
+    def _differences(self) -> list[AnswerDifference]:
         """All pairs of sound answers whose difference is known."""
         texts = [text for pair in self._pairs for text in (pair.question, pair.chosen, pair.rejected)]
         self._reader.prepare([*texts, *(passage.text for passage in self._passages if passage.kind == "answer")])
-        found: list[Difference] = []
+        found: list[AnswerDifference] = []
         by_question: dict[str, list[str]] = {}
         for question, answer in self._asked():
             by_question.setdefault(question, []).append(answer)
@@ -300,14 +305,14 @@ class Fitting:
                 sides = {stance.axis: stance.side for stance in self._answers[one]}
                 apart = {self._index[s.axis]: -s.side for s in self._answers[two] if sides.get(s.axis) == -s.side}
                 if apart:
-                    found.append(Difference(question, traits[one], traits[two], apart))
+                    found.append(AnswerDifference(question, traits[one], traits[two], apart))
         for situation in self._situations():
             axis, side = self.axes.stance(situation[0].axis, situation[0].pole)
             read = self._traits("", [passage.text for passage in situation])
-            found.append(Difference("", read[0], read[1], {self._index[axis]: side}))
+            found.append(AnswerDifference("", read[0], read[1], {self._index[axis]: side}))
         return found
 
-    def _sound_arrays(self, differences: Sequence[Difference], typical: Floats) -> dict[str, Any]:
+    def _sound_arrays(self, differences: Sequence[AnswerDifference], typical: Floats) -> dict[str, Any]:
         """How flaws show in an answer's vector, and in its counts that it is no answer at all.
 
         Pairs of sound answers are shown as equally good. A flaw is not looked for in the counts, nor a spoilt answer in
@@ -362,7 +367,7 @@ class Fitting:
                 found.setdefault((passage.axis, passage.situation), []).append(passage)
         return [both for both in found.values() if len(both) == 2]
 
-    def _fit_differences(self, pairs: Sequence[Difference]) -> Fitted:
+    def _fit_differences(self, pairs: Sequence[AnswerDifference]) -> TraitWeights:
         """Softmax over axis and side; swapping a pair's answers swaps the sides, so each is shown one way round."""
         from scipy.sparse import csr_array, hstack
 
@@ -395,7 +400,7 @@ class Fitting:
             return loss, np.concatenate([slope.ravel() for slope in slopes])
 
         own, size, bias = _split(_minimise(objective, 2 * wide * axes + axes), wide, axes)
-        return Fitted(np.stack([own, size], axis=1), bias)
+        return TraitWeights(np.stack([own, size], axis=1), bias)
 
     def _fit_reader(self, *, plan: bool) -> Floats:
         """Weights of terms for the first and the second side against nothing, (terms + 1, K, 2).
@@ -428,7 +433,7 @@ class Fitting:
         flat = _minimise(objective, (wide + 1) * axes * 3).reshape(wide + 1, axes, 3)
         return np.asarray(flat[:, :, [0, 2]] - flat[:, :, 1:2])
 
-    def _held_examples(self, whole: Fitted, plan: Floats) -> tuple[Floats, Floats]:
+    def _held_examples(self, whole: TraitWeights, plan: Floats) -> tuple[Floats, Floats]:
         """Of each pair of the validation split: log-odds by the stated aspects, and the logits of what decides."""
         vocabulary = len(self.grams.vocabulary)
         self._reader.prepare([text for pair in self._held for text in (pair.question, pair.chosen, pair.rejected)])
@@ -451,19 +456,19 @@ class Fitting:
         return np.asarray((rows @ weights[:-1] + weights[-1]).sum(0))
 
 
-class Line(NamedTuple):
+class RubricLine(NamedTuple):
     """What a line of a rubric says, and the questions it was written for."""
 
     stance: Stance
     questions: set[str]
 
 
-def aspect_lines(pairs: Sequence[Pair], axes: Axes) -> dict[str, Line]:
+def aspect_lines(pairs: Sequence[Pair], axes: Axes) -> dict[str, RubricLine]:
     """The lines of the rubrics, as a plan would show them, with the stance each states."""
-    found: dict[str, Line] = {}
+    found: dict[str, RubricLine] = {}
     for pair in pairs:
         for stance, aspect in stated(pair, axes):
-            found.setdefault(aspect_line(aspect), Line(stance, set())).questions.add(pair.question)
+            found.setdefault(aspect_line(aspect), RubricLine(stance, set())).questions.add(pair.question)
     return found
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from prbench.config import ModelOptions, digest
 from prbench.contexts import Unfit
 from prbench.data import load_pairs
+from prbench.data.portion import Portion
 from prbench.errors import AddressError, DataError
 from prbench.files import write_whole
 from prbench.models.local.adapter import BASE, CONFIG, WEIGHTS, AdapterBase, require_peft
@@ -18,8 +19,8 @@ from prbench.models.local.generate import LanguageModelGenerator
 from prbench.models.local.language_model import LanguageModel, open_named
 from prbench.plan import Need, Planner, needs_of
 from prbench.train.leaks import HELD_OUT, _plain, check_splits
-from prbench.train.packs import Example
-from prbench.train.planner import Listener, Look, PlannerOptions, PlannerTraining, closed
+from prbench.train.packs import TokenExample
+from prbench.train.planner import Listener, Look, PlannerConfig, PlannerTraining, closed
 from prbench.train.train import learned_from, of_split
 from prbench.types import Frozen, Message, Pair, Prompt
 
@@ -32,7 +33,7 @@ class PlannerRecord(Frozen):
     """How a planner came to be: `planner.json` of its folder."""
 
     identity: str
-    options: PlannerOptions
+    options: PlannerConfig
     base_revision: str
     suite: str
     fingerprint: str
@@ -51,13 +52,13 @@ class PlannerRecord(Frozen):
 
 
 def train_planner(
-    options: PlannerOptions,
+    options: PlannerConfig,
     out: Path,
     *,
     suite: str = "mirror",
     split: str = "train",
     validation: str = "validation",
-    people: int | None = None,
+    portion: Portion = Portion(),  # noqa: B008 (frozen)
     listener: Listener | None = None,
 ) -> PlannerRecord:
     """Train a planner on a split's aspects and write its adapter; the same call continues an interrupted training.
@@ -67,13 +68,13 @@ def train_planner(
         out: Folder of the planner, for `lm:DIR`.
         suite: Name or path; its pairs need posts and rubric aspects.
         split: What is learned from.
-        people: Learn from so many couples of it by seed (or users, where they come alone); default: all.
+        portion: The part of it that is learned from; default: all.
         validation: Whose loss decides which weights are kept: other users, other questions.
         listener: Hears of each look at validation.
     """
     require_peft("prbench train planner")
     everything = load_pairs(suite)
-    pairs = learned_from(everything, split, people, options.seed)
+    pairs = learned_from(everything, split, portion, options.seed)
     held = of_split(everything, validation)
     check_splits(pairs, everything, validation)
     check_aspects(pairs, everything, validation)
@@ -129,7 +130,7 @@ class PlanLesson:
             return True
         return not isinstance(self._planner.prompt(pair), Unfit)
 
-    def example(self) -> Example:
+    def example(self) -> TokenExample:
         """Prompt and titles as tokens; the text ends with the token that ends a reply."""
         prompt = self._planner.prompt(self.need.pair)
         if isinstance(prompt, Unfit):
@@ -137,7 +138,7 @@ class PlanLesson:
         answer = Message("assistant", "\n".join(f"- {aspect}" for aspect in self.need.aspects))
         encoding = self._model.encoder.encode_answer(Prompt((*prompt.messages, answer)))
         end = self._model.checkpoint.tokenizer.eos_token_id
-        return Example(closed(encoding.ids, self._model.closing_tokens, end), encoding.answer_start)
+        return TokenExample(closed(encoding.ids, self._model.closing_tokens, end), encoding.answer_start)
 
 
 class Lessons(NamedTuple):
@@ -192,7 +193,7 @@ def _write(path: Path, data: Any) -> None:
     write_whole(path, json.dumps(data, ensure_ascii=False, indent=2) + "\n")
 
 
-def _open(options: PlannerOptions) -> LanguageModel:
+def _open(options: PlannerConfig) -> LanguageModel:
     scheme, _, name = options.policy.partition(":")
     if scheme != "lm" or not name:
         raise AddressError(

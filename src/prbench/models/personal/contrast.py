@@ -30,12 +30,13 @@ from prbench.config import ModelOptions
 from prbench.errors import ModelError
 from prbench.files import checked, load_tensors
 from prbench.models.lists import compare_by_rank
-from prbench.models.ngrams import NGrams, Row, words
+from prbench.models.ngrams import NGrams, SparseRow, words
 from prbench.models.personal import artifact
-from prbench.models.personal.features import Encoder, FeatureStore
+from prbench.models.personal.features import FeatureStore
 from prbench.models.personal.person import keep_judgments
 from prbench.models.personal.traits import COUNTS, Floats, TraitReader, Traits
 from prbench.models.protocols import ModelCard
+from prbench.rank import TextEncoder
 from prbench.types import AnswerView, Channel, Judgment, ListView, Message, Outcome, PairView, Prompt
 
 NAME = "contrast"
@@ -63,7 +64,7 @@ class Contrast:
     """
 
     def __init__(
-        self, weights: Mapping[str, Any], axes: Mapping[str, Sequence[str]], stances: Encoder | None = None
+        self, weights: Mapping[str, Any], axes: Mapping[str, Sequence[str]], stances: TextEncoder | None = None
     ) -> None:
         self._stances = stances
         self._gains = PostGains(*weights["post_gains"].astype(np.float64))
@@ -160,7 +161,7 @@ def post_odds(terms_NK2: Floats, tuned_NK2: Floats | None, gains: PostGains) -> 
     return np.asarray(gains.whole * np.log((shares[..., 1] + DOUBT) / (shares[..., 0] + DOUBT)))
 
 
-def stance_logits(stances: Encoder, posts: Sequence[str], axes: int) -> Floats:
+def stance_logits(stances: TextEncoder, posts: Sequence[str], axes: int) -> Floats:
     """Log-odds of the first and the second side against nothing by a tuned encoder, for each post, (N, K, 2)."""
     shares = stances.encode(list(posts)).astype(np.float64)
     sides = np.stack([shares[:, :axes], shares[:, axes : 2 * axes]], axis=2)
@@ -199,7 +200,7 @@ def judged(shares_2K: Floats) -> Floats:
     return np.asarray(np.log((other + agree) / (other + oppose)))
 
 
-def _difference(one: Row, two: Row) -> tuple[Any, Floats]:
+def _difference(one: SparseRow, two: SparseRow) -> tuple[Any, Floats]:
     columns, places = np.unique(np.concatenate([one.columns, two.columns]), return_inverse=True)
     values = np.zeros(len(columns))
     np.add.at(values, places, np.concatenate([one.values, -two.values]))
@@ -242,7 +243,7 @@ class ContrastRanker:
             parameters={
                 "method": self.record.method,
                 "encoder": self.record.encoder,
-                "training": self.record.training.model_dump(mode="json", include={"suite", "split", "pairs", "users"}),
+                "training": self.record.training.told,
             },
             units="log-odds",
         )
@@ -350,7 +351,7 @@ def _make_room(kept: dict[Any, Any]) -> None:
         del kept[next(iter(kept))]
 
 
-def open_stances(folder: Path, record: artifact.PersonalRecord, options: ModelOptions) -> Encoder | None:
+def open_stances(folder: Path, record: artifact.PersonalRecord, options: ModelOptions) -> TextEncoder | None:
     """The tuned encoder that posts are read by, where the model has one."""
     from prbench.models.registry import load_encoder
 
@@ -361,7 +362,7 @@ def open_stances(folder: Path, record: artifact.PersonalRecord, options: ModelOp
 
 
 def open_contrast(
-    folder: Path, record: artifact.PersonalRecord, address: str, stances: Encoder | None = None
+    folder: Path, record: artifact.PersonalRecord, address: str, stances: TextEncoder | None = None
 ) -> Contrast:
     """What the model in a folder has learned."""
     hint = "train the model again"

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from prbench.models.ngrams import NGrams, Row, words
-from prbench.models.personal.features import Encoder
+from prbench.models.ngrams import NGrams, SparseRow, words
 from prbench.models.personal.pieces import pieces
+from prbench.rank import TextEncoder
 
 Floats = npt.NDArray[np.float64]
 
@@ -35,7 +35,7 @@ _ANYTHING = "width"
 class Traits(NamedTuple):
     """One answer."""
 
-    terms: Row
+    terms: SparseRow
     dense: Floats
     """Counts, then the vector, scaled."""
 
@@ -48,7 +48,7 @@ class TraitReader:
         encoder: Maps texts to vectors of length 1.
     """
 
-    def __init__(self, grams: NGrams, encoder: Encoder) -> None:
+    def __init__(self, grams: NGrams, encoder: TextEncoder) -> None:
         self.grams = grams
         self._encoder = encoder
 

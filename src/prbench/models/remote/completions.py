@@ -18,7 +18,7 @@ from prbench.models.effort import Effort
 from prbench.models.meter import Meter, current_meter
 from prbench.models.remote.dialects import Call, Dialect, Said
 from prbench.models.remote.stream import stream
-from prbench.models.remote.wire import Bill, Fault, Refused, Wire
+from prbench.models.remote.wire import Bill, Fault, StatusRefused, Wire
 from prbench.types import Outcome, Prompt
 
 __all__ = ["Call", "Completion", "Completions", "estimate_tokens"]
@@ -44,6 +44,8 @@ _LONGEST_COMPLAINT = 4000
 _OTHER_WORD = {"max_tokens": "max_completion_tokens"}
 _LENGTH_LIMITS = frozenset({"max_tokens", "max_completion_tokens", "maxOutputTokens"})
 """The names by which providers limit the tokens of a reply."""
+_REPLIES = frozenset({"n", "best_of", "candidateCount"})
+"""The names by which a user can ask for several replies at once (`--body`)."""
 _DISPENSABLE = {
     "temperature": ("temperature",),
     "seed": ("seed",),
@@ -143,7 +145,7 @@ class Completions:
             completion = await self._complete(client, call, meter)
         except Fault as error:
             return Outcome.failed(error.reason)
-        except Refused as error:
+        except StatusRefused as error:
             self._count(error)
             return Outcome.failed(error.reason)
         self._answered = True
@@ -163,13 +165,13 @@ class Completions:
             try:
                 bill = None if meter is None else Bill(meter, self._most_usd(body))
                 reply = await self.wire.send(client, self.dialect.path(self.model), self.dialect.body, body, bill)
-            except Refused as error:
+            except StatusRefused as error:
                 if not self._learn(error, call, fitted):
                     raise
                 continue
             said = self._cleared(self.dialect.read(reply.body))
             if meter is not None and reply.number is not None:
-                meter.settle(reply.number, self._cost_usd(said, call.prompt))
+                self._settle(meter, reply.number, said, call.prompt)
             completion = self._completion(said, reply.latency_ms, call.prompt, before)
             limit = fitted.parameters.get("max_tokens")
             cut = completion.finish == "length" and completion.thought and not completion.text.strip()
@@ -180,6 +182,13 @@ class Completions:
                 f"the model thinks: up to {_THINKING:,} tokens were allowed in place of {_SPEAKING:,}"
             )
             before = completion  # it was paid for
+
+    def _settle(self, meter: Meter, number: int, said: Said, prompt: Prompt) -> None:
+        """Tell the meter what a reply cost; where the server does not say, it may be all that was announced."""
+        if said.tokens_in and (said.tokens_out or not said.text):
+            meter.settle(number, self._cost_usd(said, prompt))
+        else:
+            meter.abandon(number)
 
     def _cleared(self, said: Said) -> Said:
         """Without the key, which a server may have sent in pieces that only together are one."""
@@ -196,7 +205,7 @@ class Completions:
             parameters[_OTHER_WORD[name] if name in _OTHER_WORD and name in self._learned else name] = value
         return call._replace(parameters=parameters)
 
-    def _learn(self, error: Refused, call: Call, fitted: Call) -> bool:
+    def _learn(self, error: StatusRefused, call: Call, fitted: Call) -> bool:
         """Whether a refusal names a parameter that can be left out or said otherwise."""
         said = _complaint(error.text)
         if error.status not in _REFUSING or not _UNSUPPORTED.search(said):
@@ -220,7 +229,7 @@ class Completions:
             return True
         return False
 
-    def _count(self, error: Refused) -> None:
+    def _count(self, error: StatusRefused) -> None:
         """End the run where every first call is refused for one reason: the others would be, too."""
         if self._answered or error.status not in _REFUSING:
             return
@@ -261,7 +270,7 @@ class Completions:
     def _cost_usd(self, said: Said, prompt: Prompt) -> float:
         if self.price is None:
             return 0.0
-        # A server that reports no usage must not make a run look free: a budget would never end it.
+        # A server that reports no usage must not make an answer look free.
         tokens_in = said.tokens_in or estimate_tokens(prompt)
         tokens_out = said.tokens_out or _tokens(said.text or "")
         return self.price.cost_usd(tokens_in, tokens_out, said.tokens_cached or 0, said.tokens_stored)
@@ -271,8 +280,10 @@ class Completions:
         if self.price is None:
             return 0.0
         size = len(json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass"))
-        limits = [value for name, value in _numbers(body) if name in _LENGTH_LIMITS]
-        return self.price.most_usd(size, max(limits, default=_THINKING))
+        numbers = list(_numbers(body))
+        limits = [value for name, value in numbers if name in _LENGTH_LIMITS]
+        replies = max((value for name, value in numbers if name in _REPLIES), default=1)
+        return self.price.most_usd(size, max(limits, default=_THINKING) * max(1, replies))
 
 
 def _numbers(body: Mapping[str, Any]) -> Iterator[tuple[str, int]]:

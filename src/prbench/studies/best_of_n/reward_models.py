@@ -1,14 +1,14 @@
 """Who is ranked: every reward model opened once before anything is spent, so that what cannot work is said at once."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from prbench.config import digest
 from prbench.errors import ConfigError
 from prbench.graders import RubricJudge, shares, shares_training
 from prbench.models import Model, ModelCard, Rater, alone, load_model
-from prbench.studies.best_of_n.settings import Ranked
+from prbench.studies.best_of_n.settings import RewardModelConfig
 from prbench.types import Channel, Context
 
 
@@ -16,7 +16,7 @@ class RewardModel(NamedTuple):
     """A reward model that can take part."""
 
     name: str
-    ranked: Ranked
+    ranked: RewardModelConfig
     card: ModelCard
     context: Context | None
     """What of the user it is shown; None for a noised oracle, which is shown nothing."""
@@ -45,7 +45,7 @@ def as_rater(model: Model, address: str) -> Rater:
     return rater
 
 
-def open_reward_models(models: Iterable[Ranked]) -> list[RewardModel]:
+def open_reward_models(models: Iterable[RewardModelConfig]) -> list[RewardModel]:
     """Open each model once, one after another, and see whether it can do what is asked of it."""
     found = [_noised(ranked) if ranked.noise is not None else _real(ranked) for ranked in models]
     names = [reward_model.name for reward_model in found]
@@ -73,6 +73,25 @@ def taught_alike(judge: RubricJudge, reward_models: Iterable[RewardModel]) -> di
     return {name: split for name, split in found.items() if split}
 
 
+def told_alike(
+    judge: RubricJudge,
+    reward_models: Iterable[RewardModel],
+    reserve: float,
+    say: Callable[[str], None] = lambda line: None,
+) -> dict[str, str]:
+    """The models that were taught as the judge was, said aloud; refused where the judge has a share of its own."""
+    alike = taught_alike(judge, reward_models)
+    if alike and reserve:
+        name, split = next(iter(alike.items()))
+        raise ConfigError(
+            f"reward model {name!r} learned from the share of {split} that is reserved for the judge ({reserve:g})",
+            hint=f"train it with --reserve {reserve:g}, over an encoder that was tuned so too, or mark it apart = true",
+        )
+    if notice := taught_alike_notice(alike):
+        say(notice)
+    return alike
+
+
 def taught_alike_notice(alike: Mapping[str, str]) -> str:
     """Who learnt from the same answers as the judge; empty where nobody did.
 
@@ -90,7 +109,7 @@ def taught_alike_notice(alike: Mapping[str, str]) -> str:
     )
 
 
-def _real(ranked: Ranked) -> RewardModel:
+def _real(ranked: RewardModelConfig) -> RewardModel:
     card = as_rater(load_model(ranked.address, ranked.options), ranked.address).card
     default = Context.parse("profile" if Channel.POSTS in card.reads else "none")
     context = Context.parse(ranked.context) if ranked.context else default
@@ -103,5 +122,5 @@ def _real(ranked: Ranked) -> RewardModel:
     return RewardModel(name, ranked, card, context, ranked.apart or context.leaks)
 
 
-def _noised(ranked: Ranked) -> RewardModel:
+def _noised(ranked: RewardModelConfig) -> RewardModel:
     return RewardModel(ranked.label or ranked.address, ranked, ModelCard(address=ranked.address), None, True)

@@ -23,21 +23,20 @@ from prbench.studies.best_of_n.reward_models import (
     RewardModel,
     open_reward_models,
     refuse_shared,
-    taught_alike,
-    taught_alike_notice,
+    told_alike,
 )
-from prbench.studies.best_of_n.settings import Ranked
+from prbench.studies.best_of_n.settings import RewardModelConfig
 from prbench.studies.ppo.conclusion import Trained, conclude, read_trained, refuse_mixed
-from prbench.studies.ppo.held_out import ITEMS, Division, divide
+from prbench.studies.ppo.held_out import ITEMS, HeldOutDivision, divide
 from prbench.studies.ppo.outcome import PPOStudy
-from prbench.studies.ppo.settings import PPOSettings, keep_settings
+from prbench.studies.ppo.settings import PPOStudyConfig, keep_settings
 
 Say = Callable[[str], None]
 
 
 def ppo_study(
-    settings: PPOSettings,
-    rewards: Sequence[Ranked],
+    settings: PPOStudyConfig,
+    rewards: Sequence[RewardModelConfig],
     out: Path,
     *,
     train_only: bool = False,
@@ -68,9 +67,10 @@ def ppo_study(
     if judge is None and settings.judge:
         split = settings.train_split
         training = everything.filter(lambda pair: pair.tags.get("split") == split, f"split {split}")
-        judge = load_judge(settings.judge, settings.judge_options, training=training)
+        judge = load_judge(settings.judge, settings.judge_options, training=training, reserve=settings.reserve)
     if judge is not None:
         refuse_shared(judge, reward_models)
+        told_alike(judge, reward_models, settings.reserve)
     folder = RunFolder(out)
     known = folder.read_json(ITEMS) if (out / ITEMS).exists() else []
     if not isinstance(known, list) or not all(isinstance(item, str) for item in known):
@@ -102,14 +102,19 @@ def _refuse_noise(reward_models: Sequence[RewardModel]) -> None:
 
 
 def _train(
-    settings: PPOSettings, reward_model: RewardModel, everything: Suite, division: Division, out: Path, say: Say
+    settings: PPOStudyConfig,
+    reward_model: RewardModel,
+    everything: Suite,
+    division: HeldOutDivision,
+    out: Path,
+    say: Say,
 ) -> None:
     """One policy; its reward model is let go before the next one is opened."""
     from prbench.studies.ppo.speaker import load_speaker
-    from prbench.studies.ppo.training import Live, Work, train_policy, training_folder
+    from prbench.studies.ppo.training import StepLine, StudySetup, train_policy, training_folder
 
-    work = Work(settings, load_speaker(settings.policy, settings.options), division, everything, out)
-    live = Live(reward_model.name, settings.options.steps, say)
+    work = StudySetup(settings, load_speaker(settings.policy, settings.options), division, everything, out)
+    live = StepLine(reward_model.name, settings.options.steps, say)
     try:
         train_policy(work, reward_model, reward_model.load(), live)
     finally:
@@ -120,16 +125,16 @@ def _train(
 
 def _judge(
     folder: RunFolder,
-    settings: PPOSettings,
+    settings: PPOStudyConfig,
     everything: Suite,
-    division: Division,
+    division: HeldOutDivision,
     judge: RubricJudge,
     budget: Budget,
     say: Say,
 ) -> PPOStudy:
     """Examine the judge, have every answer graded once, and write the study."""
     from prbench.studies.ppo.speaker import load_speaker
-    from prbench.studies.ppo.training import Work, answer_untrained
+    from prbench.studies.ppo.training import StudySetup, answer_untrained
 
     refuse_mixed(folder.path)  # others may have trained here meanwhile
     trained = read_trained(folder.path, division.items, settings)
@@ -137,13 +142,11 @@ def _judge(
         raise ConfigError(f"there is no finished training below {str(folder.path)!r}", hint="name some with --reward")
     ranked = _reward_models(trained)
     refuse_shared(judge, ranked)  # trainings made earlier, by other commands, are held to the same rule
-    alike = taught_alike(judge, ranked)
-    if notice := taught_alike_notice(alike):
-        say(notice)
+    alike = told_alike(judge, ranked, settings.reserve, say)
     with budget.metering("the judge's examination"):
         exam = examined(folder, judge, division.labelled, settings.judge_pairs, settings.item_seed, say)
     speaker = load_speaker(settings.policy, settings.options)
-    untrained = answer_untrained(Work(settings, speaker, division, everything, folder.path))
+    untrained = answer_untrained(StudySetup(settings, speaker, division, everything, folder.path))
     together = {
         item.id: [answer for answers in (untrained, *(one.answers for one in trained)) for answer in answers[item.id]]
         for item in division.items
@@ -157,4 +160,4 @@ def _judge(
 
 
 def _reward_models(trained: Sequence[Trained]) -> list[RewardModel]:
-    return [RewardModel(one.name, Ranked(address=one.address), one.card, None, one.apart) for one in trained]
+    return [RewardModel(one.name, RewardModelConfig(address=one.address), one.card, None, one.apart) for one in trained]
