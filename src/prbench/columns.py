@@ -22,7 +22,7 @@ _FEW = 4096
 _NAN = float("nan")
 
 
-class Columns(Sequence[M], Generic[M]):
+class ModelColumns(Sequence[M], Generic[M]):
     """Models of one kind, by field.
 
     Numbers are arrays, in which NaN stands for None; equal values of which there are few are one object; mappings and
@@ -36,7 +36,7 @@ class Columns(Sequence[M], Generic[M]):
         >>> class Cup(BaseModel):
         ...     tea: str
         ...     sugar: float | None = None
-        >>> cups = Columns(Cup)
+        >>> cups = ModelColumns(Cup)
         >>> cups.extend([Cup(tea="green"), Cup(tea="black", sugar=1.5)])
         >>> len(cups), cups[1], cups.column("tea")
         (2, Cup(tea='black', sugar=1.5), ['green', 'black'])
@@ -84,7 +84,7 @@ class Columns(Sequence[M], Generic[M]):
         Example:
             >>> class Page(BaseModel):
             ...     tags: dict[str, str]
-            >>> pages = Columns(Page)
+            >>> pages = ModelColumns(Page)
             >>> pages.extend([Page(tags={"lang": "en"}), Page(tags={})])
             >>> pages.entries("tags", "lang")
             ['en', None]
@@ -104,7 +104,7 @@ class Columns(Sequence[M], Generic[M]):
             >>> class Cup(BaseModel):
             ...     tea: str
             ...     sugar: float | None = None
-            >>> cups = Columns(Cup)
+            >>> cups = ModelColumns(Cup)
             >>> cups.extend([Cup(tea="green"), Cup(tea="black", sugar=1.5)])
             >>> list(cups.lines())
             [b'{"tea":"green"}\n', b'{"tea":"black","sugar":1.5}\n']
@@ -117,13 +117,13 @@ class Columns(Sequence[M], Generic[M]):
             said = zip(names, values, defaults, strict=True)
             yield to_json({name: value for name, value, default in said if value != default}) + b"\n"
 
-    def where(self, mask: Iterable[bool]) -> "Columns[M]":
+    def where(self, mask: Iterable[bool]) -> "ModelColumns[M]":
         """The rows for which the mask holds."""
         chosen = list(mask)
         return self._part(lambda column: compress(column, chosen))
 
-    def _part(self, choose: Callable[[Column], Iterable[Any]]) -> "Columns[M]":
-        part = Columns(self.model, self._whole)
+    def _part(self, choose: Callable[[Column], Iterable[Any]]) -> "ModelColumns[M]":
+        part = ModelColumns(self.model, self._whole)
         for name, field in self._fields.items():
             part._fields[name].column.extend(choose(field.column))
         return part

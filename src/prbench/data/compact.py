@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from prbench import files
-from prbench.columns import Columns
+from prbench.columns import ModelColumns
 from prbench.data.suite import pair_columns
 from prbench.types import Aspect, Pair, Post
 
@@ -47,7 +47,7 @@ def write_compact(pairs: Iterable[Pair], path: Path) -> None:
         )
 
 
-def read_compact(path: Path) -> Columns[Pair]:
+def read_compact(path: Path) -> ModelColumns[Pair]:
     """Read what `write_compact` wrote; equal texts, profiles, aspects and tags become one object."""
     import pyarrow.parquet as parquet
 

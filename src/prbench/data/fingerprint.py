@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from prbench.columns import Columns
+from prbench.columns import ModelColumns
 from prbench.types import Pair, Post
 
 if TYPE_CHECKING:
@@ -25,12 +25,12 @@ def fingerprint(pairs: Iterable[Pair]) -> str:
         >>> fingerprint([pair, other]) == fingerprint([other, pair]) != fingerprint([pair])
         True
     """
-    columns = Columns(Pair, whole=("profile",))
+    columns = ModelColumns(Pair, whole=("profile",))
     columns.extend(pairs)
     return joined_hash(hash_pairs(columns))
 
 
-def hash_pairs(pairs: Columns[Pair]) -> Hashes:
+def hash_pairs(pairs: ModelColumns[Pair]) -> Hashes:
     """A hash over what each pair says, in hexadecimal digits."""
     import numpy as np
 

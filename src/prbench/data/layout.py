@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, cast
 
-from prbench.columns import Columns
+from prbench.columns import ModelColumns
 from prbench.data.conversation import conversation, read_exchange, read_messages, read_turns
 from prbench.data.fields import (
     ProfileReader,
@@ -67,7 +67,7 @@ class RowReader:
             if field not in FIELDS:
                 raise DataError(f"columns maps an unknown field {field!r}", hint=did_you_mean(field, FIELDS))
 
-    def read_pairs(self, rows: Iterable[SourceRow]) -> Columns[Pair]:
+    def read_pairs(self, rows: Iterable[SourceRow]) -> ModelColumns[Pair]:
         """Read every row as a pair, or as several where it has lists of answers; ids must be unique."""
         pairs = pair_columns(())
         for row in rows:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from prbench._version import __version__
-from prbench.columns import Columns
+from prbench.columns import ModelColumns
 from prbench.data.compact import read_compact
 from prbench.data.layout import RowReader
 from prbench.data.lend import lend_posts
@@ -133,7 +133,7 @@ def load_questions(
     return tuple(_select(questions, split, found.source))
 
 
-def _select_pairs(pairs: Columns[Pair], split: str | None, source: str) -> Columns[Pair]:
+def _select_pairs(pairs: ModelColumns[Pair], split: str | None, source: str) -> ModelColumns[Pair]:
     """The pairs of a split."""
     if split is None:
         return pairs

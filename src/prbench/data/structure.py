@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from prbench.columns import Columns
+from prbench.columns import ModelColumns
 from prbench.errors import DataError
 from prbench.types import Pair, read_stances
 
@@ -23,7 +23,7 @@ class Mirrors:
         where: How a message names a pair.
     """
 
-    def __init__(self, pairs: Columns[Pair], where: Where = by_id) -> None:
+    def __init__(self, pairs: ModelColumns[Pair], where: Where = by_id) -> None:
         import numpy as np
 
         self._pairs, self._where = pairs, where
@@ -87,7 +87,7 @@ class Mirrors:
         )
 
 
-def check_structure(pairs: Columns[Pair], where: Where = by_id) -> None:
+def check_structure(pairs: ModelColumns[Pair], where: Where = by_id) -> None:
     """Refuse tags that would end a run after everything was paid for: what loads must be able to finish."""
     _check_stances(pairs, where)
     users: dict[str, dict[str, int]] = {}
@@ -111,7 +111,7 @@ def check_structure(pairs: Columns[Pair], where: Where = by_id) -> None:
             )
 
 
-def _check_stances(pairs: Columns[Pair], where: Where) -> None:
+def _check_stances(pairs: ModelColumns[Pair], where: Where) -> None:
     known: set[tuple[str | None, str | None]] = set()
     both = zip(pairs.entries("tags", "axis"), pairs.entries("tags", "pole"), strict=True)
     for place, (axis, pole) in enumerate(both):

@@ -11,7 +11,7 @@ from typing import Any, overload
 
 from pydantic import Field
 
-from prbench.columns import Columns
+from prbench.columns import ModelColumns
 from prbench.data.fingerprint import Hashes, hash_pairs, joined_hash
 from prbench.data.sampling import stratified_order
 from prbench.data.structure import Mirrors, check_structure
@@ -257,18 +257,18 @@ def limited_groups(
     return [key in kept for key in keys]
 
 
-def pair_columns(pairs: Iterable[Pair]) -> Columns[Pair]:
+def pair_columns(pairs: Iterable[Pair]) -> ModelColumns[Pair]:
     """Pairs by column; those that are columns already as they are. Profiles, which pairs share, stay whole."""
-    if isinstance(pairs, Columns):
+    if isinstance(pairs, ModelColumns):
         return pairs
     if isinstance(pairs, Suite):
         return pairs._pairs
-    columns = Columns(Pair, whole=("profile",))
+    columns = ModelColumns(Pair, whole=("profile",))
     columns.extend(pairs)
     return columns
 
 
-def _count(pairs: Columns[Pair]) -> Counts:
+def _count(pairs: ModelColumns[Pair]) -> Counts:
     return Counts(
         pairs=len(pairs),
         users=len(set(pairs.column("user"))),

@@ -11,7 +11,7 @@ import numpy as np
 
 from prbench import stats
 from prbench._version import __version__
-from prbench.columns import Columns
+from prbench.columns import ModelColumns
 from prbench.config import RunConfig
 from prbench.data import DatasetRecord
 from prbench.models import ModelCard
@@ -34,7 +34,7 @@ class BaselineScore(Frozen):
     rejected_score: float
 
 
-class BaselineScores(Columns[BaselineScore]):
+class BaselineScores(ModelColumns[BaselineScore]):
     """What all baselines scored, by column."""
 
     def __init__(self, scores: Iterable[BaselineScore] = ()) -> None:

@@ -14,7 +14,7 @@ import tomli_w
 from pydantic import BaseModel
 
 from prbench import files
-from prbench.columns import Columns
+from prbench.columns import ModelColumns
 from prbench.errors import RunError
 from prbench.results.records import Records
 from prbench.types import Record
@@ -71,7 +71,7 @@ class RunFolder:
     def write_lines(self, name: str, rows: Iterable[BaseModel]) -> None:
         """Replace a JSONL file whole, line by line."""
         with files.replacing(self.path / name) as partial, partial.open("wb") as file:
-            if isinstance(rows, Columns):
+            if isinstance(rows, ModelColumns):
                 file.writelines(rows.lines())
             else:
                 file.writelines(row.model_dump_json(exclude_defaults=True).encode() + b"\n" for row in rows)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from prbench.columns import Columns
+from prbench.columns import ModelColumns
 from prbench.types import Record
 
 Slot = tuple[str, str, str, int]
@@ -27,7 +27,7 @@ class Use(NamedTuple):
     cached: bool
 
 
-class Records(Columns[Record]):
+class Records(ModelColumns[Record]):
     """Records of a run; a later one takes the place of an earlier one for the same slot.
 
     Example:

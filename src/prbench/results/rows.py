@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from prbench.columns import Columns
+from prbench.columns import ModelColumns
 from prbench.data import Suite
 from prbench.data.fingerprint import hash_text
 from prbench.stats.arrays import Codes
@@ -63,7 +63,7 @@ class PairRow(Frozen):
         return self.tags.get("couple", self.user)
 
 
-class PairRows(Columns[PairRow]):
+class PairRows(ModelColumns[PairRow]):
     """The rows of all pairs of a run, by column; labels are numbered in their own order, once.
 
     Example:
