@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("--encoder", default="embed:minilm")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--work", type=Path, default=ROOT / "runs" / "people-curve")
-    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "studies" / "people.md")
+    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "lab" / "people.md")
     given = parser.parse_args()
     plan = Plan(given.suite, tuple(given.methods), tuple(sorted(set(given.couples))), given.encoder, given.seed)
     print(write_page(given.page, plan, study(plan, given.work)))

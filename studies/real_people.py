@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, help="what is learned and measured; default: under the cache folder")
     parser.add_argument("--quick", action="store_true", help="a small rehearsal that never looks at test")
     parser.add_argument("--before-test", action="store_true", help="the whole study, but stop before test is looked at")
-    parser.add_argument("--page", type=Path, help="default: docs/studies/real-people.md; before test, the work folder")
+    parser.add_argument("--page", type=Path, help="default: docs/lab/real-people.md; before test, the work folder")
     given = parser.parse_args()
     plan = QUICK if given.quick else dataclasses.replace(FULL, final=not given.before_test)
     work = given.work or cache_folder() / "studies" / ("real-people-quick" if given.quick else "real-people")
@@ -47,7 +47,7 @@ def main() -> None:
         raise DataError(f"--work {str(work)!r} is inside the repository", hint="what people said must stay outside")
     book = Book(work)
     findings = {world.name: (world, study(world, plan, book)) for world in worlds(given.data, plan, work)}
-    default = ROOT / "docs" / "studies" / "real-people.md" if plan.final else work / "real-people.md"
+    default = ROOT / "docs" / "lab" / "real-people.md" if plan.final else work / "real-people.md"
     print(page.write(given.page or default, plan, findings, book))
 
 
