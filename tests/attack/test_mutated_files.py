@@ -38,7 +38,7 @@ from prbench.report.leaderboard.entry import read_names
 from prbench.report.page import report_page
 from prbench.report.view.pages import build_pages
 from prbench.results import load_run, verify, versus
-from prbench.scorecard.settings import read_settings_file
+from prbench.scorecard.config import read_settings_file
 from prbench.serve.feedback import FeedbackFile
 from prbench.studies.best_of_n import best_of_n, make_settings, parse_model, read_settings
 from prbench.studies.ppo import checkpoint as training

@@ -14,11 +14,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from prbench.annotate import coming, judging, pages, writing
+from prbench.annotate import accounts as coming
+from prbench.annotate import judging, pages
+from prbench.annotate import post_pages as writing
 from prbench.annotate.guard import Guard, UnreadableForm, read_form
+from prbench.annotate.requests import Handler, RequestRefused, Visit
 from prbench.annotate.store import Store
 from prbench.annotate.study import read_study
-from prbench.annotate.visit import Handler, RequestRefused, Visit
 from prbench.errors import FileError
 
 _log = logging.getLogger("uvicorn.error")

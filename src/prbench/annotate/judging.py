@@ -7,7 +7,7 @@ from starlette.responses import HTMLResponse, Response
 from prbench.annotate import pages, tasks
 from prbench.annotate.answer import AnnotatorAnswer, read_answer
 from prbench.annotate.people import AnnotatorSession
-from prbench.annotate.visit import RequestRefused, Visit, go
+from prbench.annotate.requests import RequestRefused, Visit, go
 
 
 def show_pair(visit: Visit) -> Response:

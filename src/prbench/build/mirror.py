@@ -16,12 +16,12 @@ from prbench._version import __version__
 from prbench.build.arrays import Indices, stage
 from prbench.build.card import MirrorCard, count_splits, describe_file, prove_exact
 from prbench.build.columns import ITEM_FIELDS, Columns
+from prbench.build.config import SPLITS, MirrorConfig
 from prbench.build.couples import Couples, bound, match
 from prbench.build.division import Log, LogDivision
 from prbench.build.folder import refuse_foreign, write_folder
 from prbench.build.items import MirrorItems, read_items
 from prbench.build.log import read_log
-from prbench.build.options import SPLITS, MirrorConfig
 from prbench.build.preferences import Mirrorable
 from prbench.build.splits import split_items, split_users
 from prbench.build.wording import ask

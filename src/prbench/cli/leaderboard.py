@@ -17,8 +17,8 @@ def leaderboard(
 ) -> None:
     """Make a static leaderboard of all runs in a folder that can be computed again; says which cannot, and why."""
     from prbench.report.leaderboard import write_site
+    from prbench.report.leaderboard.board_tables import leaderboard_tables
     from prbench.report.leaderboard.site import rows
-    from prbench.report.leaderboard.tables import leaderboard_tables
     from prbench.show import Format as Shown
     from prbench.show import render
 

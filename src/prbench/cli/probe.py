@@ -14,7 +14,7 @@ def probe(
 ) -> None:
     """Print a rater's raw score of a fixed conversation, for --expect-logit."""
     from prbench.config import ModelOptions
-    from prbench.models.remote.probe import probe_score
+    from prbench.models.remote.known_score import probe_score
 
     options = ModelOptions(trust_remote_code=trust_remote_code)
     typer.echo(f"{probe_score(address, options):.6g}")

@@ -38,7 +38,7 @@ def load_judge(address: str, options: ModelOptions | None = None, *, training: S
 
             return LogitJudge.load(rest, options)
         case "stances":
-            from prbench.graders.stances import StanceJudge
+            from prbench.graders.stance_judge import StanceJudge
 
             return StanceJudge.load(rest, options, training)
     raise AddressError(f"unknown judge {address!r}", hint=did_you_mean(scheme, SCHEMES))

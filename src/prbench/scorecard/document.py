@@ -1,8 +1,8 @@
 """`docs/scorecard.md`: the tables with the command, seed, machine and date that made them."""
 
 from prbench.scorecard.card import Scorecard
+from prbench.scorecard.card_tables import curve_tables, scorecard_tables
 from prbench.scorecard.curves import CurveSheet
-from prbench.scorecard.tables import curve_tables, scorecard_tables
 from prbench.show import render
 
 

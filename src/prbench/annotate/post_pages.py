@@ -6,7 +6,7 @@ from starlette.responses import HTMLResponse, Response
 
 from prbench.annotate import own_posts, pages
 from prbench.annotate.people import AnnotatorSession
-from prbench.annotate.visit import RequestRefused, Visit, go
+from prbench.annotate.requests import RequestRefused, Visit, go
 
 
 def show_posts(visit: Visit) -> Response:

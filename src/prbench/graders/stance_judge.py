@@ -12,8 +12,8 @@ from functools import cached_property
 from prbench.config import ModelOptions, digest
 from prbench.data import Suite
 from prbench.errors import AddressError, ConfigError
-from prbench.graders.probe import Features, StanceExample, StanceProbe, answer_examples, passage_examples
 from prbench.graders.protocol import HIGHEST, Grade, Grading
+from prbench.graders.stance_probe import Features, StanceExample, StanceProbe, answer_examples, passage_examples
 from prbench.models import ModelCard
 from prbench.models.ngrams import NGrams
 from prbench.types import Pair, read_stances

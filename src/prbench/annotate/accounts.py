@@ -6,7 +6,7 @@ from starlette.responses import HTMLResponse, Response
 
 from prbench.annotate import own_posts, people, tasks
 from prbench.annotate.pages import render
-from prbench.annotate.visit import RequestRefused, Visit, go
+from prbench.annotate.requests import RequestRefused, Visit, go
 
 COOKIE_DAYS = 90
 
