@@ -29,7 +29,7 @@ from prbench.data import load_pairs, write_pairs
 from prbench.errors import PrbenchError
 from prbench.files import Appender, append_line, write_whole
 from prbench.models import load_model
-from prbench.models.local.gguf_header import check_gguf
+from prbench.models.local.gguf import check_gguf
 from prbench.models.personal.features import FeatureStore
 from prbench.plan import Plan, StoredPlans
 from prbench.report.finished import open_finished

@@ -11,9 +11,9 @@ from prbench.data import Suite
 from prbench.errors import ConfigError, ModelError, RunError, TemplateError
 from prbench.models import ModelCard
 from prbench.studies.ppo.checkpoint import claim
+from prbench.studies.ppo.config import PPOConfig
 from prbench.studies.ppo.history import HISTORY, TrainingStep, read_history
 from prbench.studies.ppo.loop import PPOTraining, sample
-from prbench.studies.ppo.options import PPOConfig
 from prbench.studies.ppo.rewards import TextReward
 from prbench.studies.ppo.speaker import Speaker, load_speaker
 from prbench.studies.ppo.training import make_policy

@@ -1,4 +1,4 @@
-"""`prbench models probe ADDRESS`: the known value that a served copy of the model is checked against."""
+"""`prbench models probe` and `prbench models pull`: a rater's known score, and weights before they are needed."""
 
 from typing import Annotated
 
@@ -18,3 +18,12 @@ def probe(
 
     options = ModelOptions(trust_remote_code=trust_remote_code)
     typer.echo(f"{probe_score(address, options):.6g}")
+
+
+def pull(
+    name: Annotated[str, typer.Argument(help="smollm2, minilm, or ORG/NAME on the hub.", metavar="NAME")],
+) -> None:
+    """Fetch a model's weights into the cache, checksum verified, and print their folder."""
+    from prbench.models.local.weights import pull as fetch
+
+    typer.echo(fetch(name))
