@@ -30,7 +30,7 @@ from prbench.data import load_pairs, write_pairs
 from prbench.errors import PrbenchError
 from prbench.files import Appender, append_line, write_whole
 from prbench.models import load_model
-from prbench.models.local.gguf_header import check_gguf
+from prbench.models.local.gguf import check_gguf
 from prbench.models.personal.features import FeatureStore
 from prbench.plan import Plan, StoredPlans
 from prbench.report.finished import open_finished
@@ -39,7 +39,7 @@ from prbench.report.leaderboard.entry import read_names
 from prbench.report.page import report_page
 from prbench.report.view.pages import build_pages
 from prbench.results import load_run, verify, versus
-from prbench.scorecard.settings import read_settings_file
+from prbench.scorecard.config import read_settings_file
 from prbench.serve.feedback import FeedbackFile
 from prbench.studies.best_of_n import best_of_n, make_settings, parse_model, read_settings
 from prbench.studies.ppo import checkpoint as training
