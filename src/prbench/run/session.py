@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from prbench.config import ModelOptions, RunConfig, digest
-from prbench.contexts import ContextBuilder, judged_pairs, known_as, questions_aside, user_stances
+from prbench.contexts import ContextBuilder, check_prompts, judged_pairs, known_as, questions_aside, user_stances
 from prbench.data import Suite, load_pairs
 from prbench.errors import ConfigError, did_you_mean
 from prbench.models import (
@@ -74,6 +74,8 @@ class Session:
             )
         if isinstance(self.model, Replay):
             check_contexts(self.model, self.contexts, self.model.card.address)
+        else:
+            self._check_prompts(config.options.template)
         _check_tags(self.suite, config.by)
         self.plans: dict[str, Plan] = {}
 
@@ -130,6 +132,12 @@ class Session:
     def _unjudged(self) -> dict[str, str]:
         why = "no user has judged pairs besides those that are scored"
         return {} if any(self.judged.values()) else {"pairs": why}
+
+    def _check_prompts(self, template: Path | None) -> None:
+        """Refuse a prompt that hides what decides; pairs that a model is fitted to need not be in it."""
+        for context in self.contexts:
+            if not (self.adapts and context.name == "pairs"):
+                check_prompts(self.model, context, template, question=template is not None)
 
     def _fit_users(self) -> None:
         """Let an adaptive model learn each user's pairs, under a name of their own for each number of them."""
