@@ -27,7 +27,7 @@ from prbench.show import render
 
 ROOT = Path(__file__).resolve().parents[1]
 POSTS = "none,profile,retrieved@5,recent@4,diluted@12,other,opposite"
-SAMPLE = 16
+SAMPLE = 12
 """Pairs of the sample: whole couples, the same for all models."""
 
 
@@ -54,13 +54,14 @@ CHEAP = (
     BoardRow("embed:minilm", POSTS),
     BoardRow("personal:reference", f"{POSTS},pairs@4,oracle"),
 )
-READINGS = ("compare", "rate", "rank", "yes-no", "loglik", "pmi")
+READINGS = {"compare": "other,opposite,", "rate": "", "rank": "", "yes-no": "", "loglik": "", "pmi": ""}
+"""Ways to read the language model, with contexts beside those that all are run under."""
 ROWS = (
     *CHEAP,
     *(row._replace(limit=SAMPLE) for row in CHEAP),
     *(
-        BoardRow(f"lm:smollm2#{reading}", "none,profile,other,opposite,oracle", SAMPLE, ("--window", "768"))
-        for reading in READINGS
+        BoardRow(f"lm:smollm2#{reading}", f"none,profile,{more}oracle", SAMPLE, ("--window", "768"))
+        for reading, more in READINGS.items()
     ),
     BoardRow("jury:personal:reference,embed:minilm,overlap", "none,profile", SAMPLE),
 )
