@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 from prbench.data import load_pairs
 from prbench.files import read_json, write_json, write_whole
+from prbench.report.leaderboard.board_tables import leaderboard_tables
 from prbench.report.leaderboard.boards import gather_folder
-from prbench.report.leaderboard.tables import leaderboard_tables
 from prbench.show import render
 
 ROOT = Path(__file__).resolve().parents[1]
