@@ -4,6 +4,7 @@ Seeded, so that a case can be repeated. `make test` draws some hundreds of mutat
 """
 
 import contextlib
+import math
 import random
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -366,7 +367,7 @@ def test_the_sound_example_is_read(name: str, sound: Callable[[str], Path], tmp_
 def test_damaged_files_work_or_are_named(name: str, sound: Callable[[str], Path], tmp_path: Path, attack: Any) -> None:
     specimen = SPECIMENS[name]
     with attack(f"mutated files: {name}") as campaign:
-        for number in range(max(3, round(MUTATIONS * specimen.share / _SHARES))):
+        for number in range(max(3, math.ceil(MUTATIONS * specimen.share / _SHARES))):
             chance = random.Random(f"{SEED} {name} {number}")
             folder = tmp_path / str(number)
             shutil.copytree(sound(name), folder)
