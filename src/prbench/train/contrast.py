@@ -18,6 +18,7 @@ from pydantic import Field
 from prbench.contexts.builder import aspect_line
 from prbench.data import load_pairs
 from prbench.data.passages import Passage, load_passages
+from prbench.data.portion import Portion
 from prbench.errors import ConfigError
 from prbench.models.ngrams import NGrams
 from prbench.models.personal import artifact
@@ -26,7 +27,7 @@ from prbench.models.personal.traits import COUNTS, COUNTS_SCALE, TELLING, VECTOR
 from prbench.train.leaks import check_splits
 from prbench.train.stances import Axes, Stance, answer_stances, people_stances, stated
 from prbench.train.train import learned_from, of_split
-from prbench.train.tune import adopt_encoder
+from prbench.train.tune import Adopted, adopt_encoder, taught, tuned_on
 from prbench.train.unsound import unsound
 from prbench.types import Frozen, Pair
 
@@ -85,7 +86,7 @@ def train_contrast(
     suite: str = "mirror",
     split: str = "train",
     validation: str = "validation",
-    people: int | None = None,
+    portion: Portion = Portion(),  # noqa: B008 (frozen)
     tell: Tell | None = None,
 ) -> artifact.PersonalRecord:
     """Fit the model on a split and write it to a folder.
@@ -95,7 +96,7 @@ def train_contrast(
         out: Folder of the model.
         suite: Name or path; its pairs need the tags `axis` and `pole`.
         split: What is learned from.
-        people: Learn from so many couples of it by seed (or users, where they come alone); default: all.
+        portion: The part of it that is learned from; default: all.
         validation: What the gains are fitted on; accuracy and loss on it are kept in the record.
         tell: Hears how far it is.
     """
@@ -104,19 +105,22 @@ def train_contrast(
     from prbench.models.personal.features import FeatureStore, encoder_revision
 
     everything = load_pairs(suite)
-    pairs = learned_from(everything, split, people, options.seed)
+    pairs = learned_from(everything, split, portion, options.seed)
     held = of_split(everything, validation)
-    flawed = of_split(load_pairs(options.also), split) if options.also else []
-    passages = load_passages()
+    flawed = portion.unowned(of_split(load_pairs(options.also), split)) if options.also else []
+    passages = portion.written(load_passages(), options.seed)
     check_splits([*pairs, *flawed], everything, validation, extra=[passage.text for passage in passages])
     encoder = FeatureStore(load_encoder(options.encoder, ModelOptions()))
     fitting = Fitting(options, pairs, held, flawed, passages, encoder, tell or (lambda line: None))
     stances = _stances(options.stances, fitting.axes)
     weights = fitting.run(stances)
-    adopted = adopt_encoder(options.stances, out).address if stances else ""
+    adopted = adopt_encoder(options.stances, out) if stances else Adopted("")
     record = artifact.PersonalRecord(
         method=NAME,
-        settings={"axes": {axis: list(poles) for axis, poles in fitting.axes.poles.items()}, "stances": adopted},
+        settings={
+            "axes": {axis: list(poles) for axis, poles in fitting.axes.poles.items()},
+            "stances": adopted.address,
+        },
         encoder=options.encoder,
         encoder_revision=encoder_revision(encoder),
         width_post=len(fitting.grams.vocabulary),
@@ -130,6 +134,7 @@ def train_contrast(
             questions=len({pair.question for pair in pairs}),
             aspects=True,
             extra_texts=len(passages),
+            portion=taught(portion, adopted, tuned_on(options.encoder)),
             seed=options.seed,
         ),
     )
