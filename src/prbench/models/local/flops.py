@@ -110,7 +110,7 @@ def _processor_seconds() -> float:
     """Processor time of this process for each of the threads that a matrix product uses."""
     import torch
 
-    return time.process_time() / torch.get_num_threads()
+    return time.process_time() / int(torch.get_num_threads())
 
 
 @cache
