@@ -301,13 +301,12 @@ class ContrastRanker:
         """What embedding texts of so many tokens would take here."""
         return self._encoder.foreseen_seconds(tokens, length) if isinstance(self._encoder, FeatureStore) else 0.0
 
-    def rank(self, views: Sequence[ListView]) -> Iterator[tuple[int, tuple[Outcome, ...]]]:
+    def rank(self, views: Sequence[ListView]) -> Iterator[tuple[int, Outcome]]:
         """Score the answers of each list against each other: the mean of an answer's margins; two have half each."""
         for place, view in enumerate(views):
             began = time.perf_counter()
             scores = self._rank(view)
-            share_ms = (time.perf_counter() - began) * 1000 / max(len(scores), 1)
-            yield place, tuple(Outcome.scored(score, latency_ms=share_ms) for score in scores)
+            yield place, Outcome.ranked(scores, latency_ms=(time.perf_counter() - began) * 1000)
 
     def compare(self, views: Sequence[PairView]) -> Iterator[tuple[int, Outcome]]:
         """Judge each pair by the list of its two answers."""
