@@ -16,8 +16,8 @@ from prbench.config import digest
 from prbench.data.fingerprint import hash_text
 from prbench.errors import StudyError
 from prbench.models import Generator, ModelCard
+from prbench.studies.best_of_n.config import BestOfNConfig
 from prbench.studies.best_of_n.items import StudyItem
-from prbench.studies.best_of_n.settings import BestOfNConfig
 from prbench.studies.policy import draw_styles, policy_prompt
 from prbench.types import Frozen, Outcome, Pair, Prompt, Status
 
