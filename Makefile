@@ -43,6 +43,10 @@ test: $(VENV)/.dev ## style, types, layers, all tests
 wheel-check: ## build the wheel, install it bare outside the repository, run the README's commands
 	@$(PYTHON) tests/wheel_check.py
 
+.PHONY: bench
+bench: $(VENV)/.dev ## benchmarks with bars: growth of time and memory with pairs (about half an hour, on a quiet machine)
+	$(BIN)/python benchmarks/growth.py
+
 .PHONY: test-attack
 test-attack: $(VENV)/.dev ## kills, faults, damaged files, hostile requests; PRBENCH_ATTACK=long for all of it
 	$(BIN)/python -m pytest -rs tests/attack
