@@ -5,6 +5,13 @@ test, intervals over models and over items, and a verdict that may not say more 
 """
 
 from prbench.stats.correlation.coefficients import COEFFICIENTS, Coefficient, chance_level, coefficient
+from prbench.stats.correlation.lineages import (
+    LEAST_LINEAGES,
+    LineageAgreement,
+    LineageDifference,
+    difference_over_lineages,
+    over_lineages,
+)
 from prbench.stats.correlation.partial import Partial, partial_correlation
 from prbench.stats.correlation.permutation import PERMUTATIONS, PermutationTest, permutation_test
 from prbench.stats.correlation.power import fisher_interval, models_needed, power_table
@@ -15,12 +22,15 @@ from prbench.stats.correlation.verdict import CorrelationVerdict, rivalry_verdic
 
 __all__ = [
     "COEFFICIENTS",
+    "LEAST_LINEAGES",
     "PERMUTATIONS",
     "Coefficient",
     "CorrelationVerdict",
     "Design",
     "ItemScores",
     "Jackknife",
+    "LineageAgreement",
+    "LineageDifference",
     "Partial",
     "PermutationTest",
     "Power",
@@ -29,10 +39,12 @@ __all__ = [
     "chance_level",
     "coefficient",
     "compare_benchmarks",
+    "difference_over_lineages",
     "fisher_interval",
     "jackknife",
     "models_needed",
     "over_items",
+    "over_lineages",
     "over_models",
     "partial_correlation",
     "permutation_test",

@@ -23,7 +23,7 @@ from prbench.stats.best_of import (
 )
 from prbench.studies.best_of_n.items import StudyItem
 from prbench.studies.best_of_n.scores import ItemCandidate
-from prbench.studies.study import Judge
+from prbench.studies.study import Judge, StudyEstimate
 from prbench.types import Count, Frozen
 
 Json = dict[str, Any]
@@ -102,6 +102,8 @@ class CurvesDetails(Frozen):
     taught_alike: Mapping[str, str] = {}
     left_out: tuple[str, ...]
     """Models of which no item has k scored candidates."""
+    agreed: StudyEstimate | None = None
+    """How often the judge orders candidates as their instructions do."""
 
 
 class BestOfCurves(Frozen):
@@ -138,6 +140,7 @@ class Entered(NamedTuple):
     reasons: Mapping[str, int]
     """Why there is none, and how often."""
     revision: str = ""
+    lineage: str = ""
 
 
 @dataclass(frozen=True)
@@ -224,6 +227,8 @@ def model_outcome(world: World, entered: Entered, curve: ModelCurve) -> Json | N
         outcome["revision"] = entered.revision
     if entered.apart:
         outcome["apart"] = True
+    if entered.lineage:
+        outcome["lineage"] = entered.lineage
     outcome["details"] = {
         "gain": point.gain.to_json(),
         "regret": point.regret.to_json(),
