@@ -166,6 +166,10 @@ scorecard: personal ## docs/scorecard.md from studies/scorecard.toml
 downstream: personal ## the study of docs/lab/downstream.md; continues where it stopped (hours)
 	$(BIN)/python studies/downstream.py
 
+.PHONY: downstream-2
+downstream-2: $(VENV)/.dev ## the study of docs/lab/downstream-2.md; continues where it stopped (hours)
+	$(BIN)/python studies/downstream_2.py
+
 suite: $(VENV)/.core ## compile the embedded suite from its sources
 	$(BIN)/python suite/check.py --all
 	$(BIN)/python suite/compile.py
