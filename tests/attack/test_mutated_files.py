@@ -145,11 +145,15 @@ def _make_personal(folder: Path) -> None:
         options = TrainConfig(method="user-bt", encoder=f"embed:{encoder}", epochs=1, batch=8, shots=2)
         train(options, folder / "model", suite=str(suite))
         calibrate("personal:model", suite, limit=8)  # a scale knows the address of its model
+        [(_, outcome)] = load_model("personal:model").rate([AnswerView("Which hat?", "The red hat.")])
+        write_whole(folder / "score", str(outcome.score))
 
 
 def _rate(folder: Path) -> None:
     model = load_model(f"personal:{folder / 'model'}")
-    list(model.rate([AnswerView("Which hat?", "The red hat.")]))
+    [(_, outcome)] = model.rate([AnswerView("Which hat?", "The red hat.")])
+    if str(outcome.score) != (folder / "score").read_text():
+        raise ChangedError(f"score {outcome.score}")
 
 
 def _reward(folder: Path) -> None:

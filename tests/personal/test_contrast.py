@@ -58,8 +58,8 @@ def test_equal_answers_tie(model: ContrastRanker) -> None:
 def test_a_list_of_two_is_a_pair_and_a_longer_one_means_over_its_pairs(model: ContrastRanker) -> None:
     view = views()[0]
     answers = (view.first, view.second, "Something else entirely, with numbers 1 and 2.")
-    ((_, outcomes),) = model.rank([ListView(view.question, answers, view.posts, (), view.user)])
-    found = [outcome.score for outcome in outcomes if outcome.score is not None]
+    ((_, outcome),) = model.rank([ListView(view.question, answers, view.posts, (), view.user)])
+    found = list(outcome.scores)
     pairs = [PairView(view.question, one, two, view.posts, (), view.user) for one in answers for two in answers]
     margins = np.array([outcome.margin for _, outcome in model.compare(pairs)]).reshape(3, 3)
     assert found == pytest.approx(list(margins.sum(1) / 3))
@@ -80,8 +80,8 @@ def test_a_pair_is_shown_together_and_an_answer_can_be_rated_alone(model: Contra
 
 def test_raters_are_lifted_to_lists_and_comparers_are_not(model: ContrastRanker) -> None:
     assert as_ranker(model) is model
-    ((_, outcomes),) = as_ranker(load_model("longer")).rank([ListView("Tea?", ("Green tea.", "Black."))])
-    assert [outcome.score for outcome in outcomes] == [2.0, 1.0]
+    ((_, outcome),) = as_ranker(load_model("longer")).rank([ListView("Tea?", ("Green tea.", "Black."))])
+    assert outcome.scores == (2.0, 1.0)
 
     class Judge:
         card = load_model("longer").card

@@ -1,4 +1,4 @@
-r"""Where in a model's reply its result stands; shared by the parsers of verdicts and ratings.
+r"""Where in a model's reply its result stands; shared by the parsers of verdicts, ratings and rankings.
 
 A result is read from one place only: the last labelled line (`Result: …`), a JSON object at the end that has the label
 as a key, a last line that boxes it (`\boxed{A}`), or a reply that is nothing but the result. After a labelled line only
@@ -102,6 +102,8 @@ def _in_json(text: str, label: str) -> ReplyResult | None:
         except (ValueError, RecursionError):
             continue
         value = next((one for key, one in found.items() if key.lower() == label), None)
+        if isinstance(value, list) and len(value) > 1 and all(isinstance(one, str | int) for one in value):
+            value = " > ".join(map(str, value))  # a ranking, best first; nothing else is read from a list
         if isinstance(value, str | int | float) and not isinstance(value, bool):
             return ReplyResult((_unwrap(str(value)),))
     return None

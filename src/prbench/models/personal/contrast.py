@@ -285,13 +285,12 @@ class ContrastRanker:
         answers = (view.answer,) if isinstance(view, AnswerView) else _listed(view).answers
         return Prompt((*messages, Message("question", view.question), *(Message("answer", text) for text in answers)))
 
-    def rank(self, views: Sequence[ListView]) -> Iterator[tuple[int, tuple[Outcome, ...]]]:
+    def rank(self, views: Sequence[ListView]) -> Iterator[tuple[int, Outcome]]:
         """Score the answers of each list against each other: the mean of an answer's margins; two have half each."""
         for place, view in enumerate(views):
             began = time.perf_counter()
             scores = self._rank(view)
-            share_ms = (time.perf_counter() - began) * 1000 / max(len(scores), 1)
-            yield place, tuple(Outcome.scored(score, latency_ms=share_ms) for score in scores)
+            yield place, Outcome.ranked(scores, latency_ms=(time.perf_counter() - began) * 1000)
 
     def compare(self, views: Sequence[PairView]) -> Iterator[tuple[int, Outcome]]:
         """Judge each pair by the list of its two answers."""

@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 from prbench.calls import Budget, ProgressLine, clock
 from prbench.calls.budget import FILE as SPEND
@@ -18,7 +18,7 @@ from prbench.contexts import ContextBuilder
 from prbench.data import Suite, load_pairs
 from prbench.errors import ConfigError, RunError, StudyError
 from prbench.graders import RubricJudge, load_judge, require_able
-from prbench.models import Generator, load_generator
+from prbench.models import Generator, Rater, is_ranker, load_generator
 from prbench.results.folder import RunFolder
 from prbench.studies.best_of_n import candidates as drawing
 from prbench.studies.best_of_n import grades as judging
@@ -27,6 +27,7 @@ from prbench.studies.best_of_n.conclusion import Results, conclude, questions
 from prbench.studies.best_of_n.grades import Exam, Graded, Judging, examine_judge
 from prbench.studies.best_of_n.instructed import instructed_exam, instructed_grades, truths_agree
 from prbench.studies.best_of_n.items import StudyItem, select_items, split_pairs
+from prbench.studies.best_of_n.lists import rank_candidates
 from prbench.studies.best_of_n.outcome import BestOfCurves, Entered
 from prbench.studies.best_of_n.reward_models import (
     RewardModel,
@@ -110,7 +111,7 @@ class _Study:
         asked = select_items(self._pairs, self._judge, limit=self._settings.limit, seed=self._settings.seed)
         for reason, count in asked.refused.items():
             self._say(f"items: {count:,} that the judge cannot grade are left out: {reason}")
-        reward_models = open_reward_models(self._settings.models) if until != "candidates" else []
+        reward_models = open_reward_models(self._settings.models, self._settings.n) if until != "candidates" else []
         alike = self._refuse_related(reward_models)
         exam = self._exam() if self._judge is not None and until in ("grades", "study") else None
         drawn = self._candidates(asked.items, policy)
@@ -180,7 +181,12 @@ class _Study:
         builder = ContextBuilder(self._everything, model, seed=self._settings.seed)
         line = ProgressLine(reward_model.name, self._say)
         path = self._folder.path / "scores" / f"{reward_model.slug}.jsonl"
-        found = score_candidates(path, model, builder, context, items, candidates, line.at, self._budget)
+        asked = (builder, context, items, candidates, line.at, self._budget)
+        found = (
+            rank_candidates(path, model, *asked)
+            if is_ranker(model)
+            else score_candidates(path, cast(Rater, model), *asked)
+        )
         del model, builder
         gc.collect()
         missing = Counter(score.reason or score.status for score in found.values() if score.score is None)
