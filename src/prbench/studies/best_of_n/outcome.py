@@ -234,9 +234,27 @@ def model_outcome(world: World, entered: Entered, curve: ModelCurve) -> Json | N
         "regret": point.regret.to_json(),
         "headroom": None if curve.headroom is None else curve.headroom.to_json(),
         "dropped": point.dropped,
+        "spread": within_items(entered.scores),
         "invalid": dict(curve.invalid),
     }
     return outcome
+
+
+def within_items(scores: Values) -> float | None:
+    """How much of the variance of a model's scores lies within items, where a choice is made; None without any.
+
+    Example:
+        >>> within_items({("a", "1"): 0.0, ("a", "2"): 2.0, ("b", "1"): 0.0, ("b", "2"): 2.0})
+        1.0
+    """
+    by_item: dict[str, list[float]] = {}
+    for (item, _), score in scores.items():
+        if score is not None:
+            by_item.setdefault(item, []).append(score)
+    everything = [score for found in by_item.values() for score in found]
+    whole = float(np.var(everything)) if everything else 0.0
+    inside = sum(float(np.var(found)) * len(found) for found in by_item.values())
+    return inside / len(everything) / whole if whole > 0 else None
 
 
 def _points(world: World, choices: Sequence[Candidates], *names: str) -> tuple[BestOf, ...]:
