@@ -142,11 +142,12 @@ def benchmarks(place: Place) -> None:
         contexts.setdefault(model["address"], []).append(model["context"])
     for address, shown in contexts.items():
         run, limit = ["run", "--model", address], limit_of(place.plan, address)
+        few = ["--limit", place.plan["pairs"]] if "pairs" in place.plan else []
         own, none = ["--context", ",".join(dict.fromkeys(shown))], ["--context", "none"]
         prbench(*run, *suite, "--split", "test", *own, *limit, "-o", place.work / "mirror" / slug(address))
-        prbench(*run, "--suite", "generic", *none, "-o", place.work / "generic" / slug(address))
+        prbench(*run, "--suite", "generic", *none, *few, "-o", place.work / "generic" / slug(address))
         for name in ("rival", "best-of-four"):
-            words = ["--suite", made[name], "--split", "all", *none]
+            words = ["--suite", made[name], "--split", "all", *none, *few]
             prbench(*run, *words, "-o", place.work / name / slug(address))
         words = ["--suite", made["on-policy"], "--split", "all", *own, *limit]
         prbench(*run, *words, "-o", place.folder / "on-policy" / slug(address))

@@ -112,8 +112,9 @@ def measure(plan: Mapping[str, Any], work: Path) -> list[Rung]:
 
 
 def limit_of(plan: Mapping[str, Any], address: str) -> list[object]:
-    """Language models are asked on a sample of the pairs: whole couples, the same for all."""
-    return ["--limit", plan["slow_pairs"]] if address.startswith("lm:") else []
+    """Language models are asked on a sample of the pairs, whole couples, the same for all; a rehearsal asks all so."""
+    pairs = plan["slow_pairs"] if address.startswith("lm:") else plan.get("pairs")
+    return ["--limit", pairs] if pairs else []
 
 
 def choose(rungs: Sequence[Rung]) -> list[Rung]:
@@ -140,7 +141,7 @@ def told(chosen: Sequence[Rung], plan: Mapping[str, Any]) -> list[str]:
     fits = len(chosen) >= WANTED["models"] and lineages >= WANTED["lineages"] and deviation >= WANTED["deviation"]
     lines.append("as wanted" if fits and near <= MOST_NEAR else f"not as wanted: {WANTED}, {MOST_NEAR:.0%} near chance")
     if len(chosen) >= 4 and deviation:
-        couples, items = plan.get("couples", 40), plan.get("items", 2000)
+        couples, items = plan.get("couples", 40), plan.get("items", 2766)
         errors = ERRORS["couple"] / couples**0.5, ERRORS["item"] / items**0.5
         design = Design(len(chosen), deviation, errors[0], ERRORS["gains"], errors[1], lineages)
         power = simulated_power(design, 0.9, np.random.default_rng(0))

@@ -17,7 +17,7 @@ from prbench.stats.correlation.permutation import PERMUTATIONS, PermutationTest,
 from prbench.stats.correlation.power import fisher_interval, models_needed, power_table
 from prbench.stats.correlation.resampling import ItemScores, Jackknife, jackknife, over_items, over_models
 from prbench.stats.correlation.rivals import Rivalry, Williams, compare_benchmarks, williams
-from prbench.stats.correlation.simulated import Design, Power, simulated_power
+from prbench.stats.correlation.simulated import Design, Power, lineage_power, simulated_power
 from prbench.stats.correlation.verdict import CorrelationVerdict, rivalry_verdict, verdict
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "difference_over_lineages",
     "fisher_interval",
     "jackknife",
+    "lineage_power",
     "models_needed",
     "over_items",
     "over_lineages",
