@@ -54,14 +54,18 @@ def words(text: str) -> list[str]:
     return _WORD.findall(unicodedata.normalize("NFC", text.lower()).replace("’", "'"))
 
 
+_FILLERS = dict.fromkeys([0x0640, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0])
+"""Letters by their class that show nothing or a line: fillers of Hangul and Khmer, and the stretch of Arabic."""
+
+
 def is_degenerate(text: str) -> bool:
-    """Whether a text says nothing: empty, white space or punctuation only.
+    r"""Whether a text says nothing: empty, white space, punctuation or letters that only fill a place.
 
     Example:
-        >>> is_degenerate(" ... "), is_degenerate("42")
-        (True, False)
+        >>> is_degenerate(" ... "), is_degenerate("\u3164"), is_degenerate("42")
+        (True, True, False)
     """
-    return _WORD.search(text.lower()) is None
+    return _WORD.search(text.lower().translate(_FILLERS)) is None
 
 
 def nonsense(text: str) -> str | None:

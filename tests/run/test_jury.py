@@ -9,7 +9,7 @@ from prbench.errors import AddressError, ConfigError, ModelError
 from prbench.models import load_model
 from prbench.models.jury import Jury
 from prbench.models.python import wrap
-from prbench.report.tables import run_tables
+from prbench.report.run_tables import run_tables
 from prbench.results import verify
 from prbench.types import Pair, PairView
 

@@ -7,7 +7,7 @@ import pytest
 import tiny_models
 from prbench.errors import DataError
 from prbench.train.contrast import ContrastConfig, aspect_lines, train_contrast
-from prbench.train.stances import Axes, Stance, stated
+from prbench.train.stance_labels import Axes, Stance, stated
 from prbench.train.unsound import unsound
 from prbench.types import Aspect, Pair
 from split_suite import split_pairs, write_suite

@@ -15,7 +15,7 @@ from prbench.models.personal.low_rank import LowRank, adapt, add_delta, delta, m
 from prbench.models.personal.shipped import DELTA
 from prbench.models.registry import load_encoder
 from prbench.train.encoder import EncoderConfig, Tuning
-from prbench.train.stances import Axes, Labelled, Stance, labelled, post_stances
+from prbench.train.stance_labels import Axes, Labelled, Stance, labelled, post_stances
 from prbench.types import Aspect, Pair, Post
 
 COLOURS = {"tea": ("blue", "green"), "food": ("red", "white")}

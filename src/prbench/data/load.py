@@ -12,12 +12,12 @@ from typing import NamedTuple, TypeVar
 
 from prbench._version import __version__
 from prbench.data.compact import read_compact
+from prbench.data.hub_tables import FileTable, FolderTables, TableFile, Tables, guess_split, list_splits
 from prbench.data.layout import RowReader
 from prbench.data.lend import lend_posts
 from prbench.data.registry import HubSuite, Kind, embedded, installed, installed_path, published, suites
 from prbench.data.rows import SourceRow, read_rows, stem_of
 from prbench.data.suite import Suite, check_structure, check_whole_couples
-from prbench.data.tables import FileTable, FolderTables, TableFile, Tables, guess_split, list_splits
 from prbench.errors import DataError, did_you_mean
 from prbench.files import MAX_LINE_BYTES, exists
 from prbench.types import Pair, Question

@@ -13,7 +13,7 @@ from typing import NamedTuple, cast
 from prbench.config import ModelOptions, one_address
 from prbench.errors import AddressError, MissingExtraError, did_you_mean
 from prbench.models.protocols import Generator, Model
-from prbench.rank.dense import TextEncoder
+from prbench.rank import TextEncoder
 
 __all__ = [
     "BASELINES",

@@ -60,7 +60,7 @@ def find_result(text: str, label: str, *, bare: bool = True) -> ReplyResult | Un
         bare: Whether a reply that is nothing but the value will do.
 
     Example:
-        >>> find_result("Both are fine.\n**ReplyResult:** B.", "result")
+        >>> find_result("Both are fine.\n**Result:** B.", "result")
         ReplyResult(values=('B',))
         >>> find_result("B is better for this user.", "result")
         UnreadableReply(reason="the last line is not a result line: 'B is better for this user'")

@@ -14,8 +14,8 @@ from prbench.data import Suite
 from prbench.errors import ConfigError
 from prbench.models import Model
 from prbench.serve.app import Door, make_app
+from prbench.serve.config import ServeConfig
 from prbench.serve.service import RewardService, open_service
-from prbench.serve.settings import ServeConfig
 from prbench.web import listen, server_config
 
 _TICK_S = 0.02

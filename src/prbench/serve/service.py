@@ -23,12 +23,12 @@ from prbench.models import (
 )
 from prbench.rank import BM25, Dense
 from prbench.serve.batching import Batcher, QueueLimits
+from prbench.serve.config import ServeConfig
 from prbench.serve.feedback import FeedbackFile
 from prbench.serve.items import FloorScore, ItemBounds, ItemError, Scored, ScoreItem
 from prbench.serve.judged import JudgedTexts, left_s, length_of
 from prbench.serve.lint import check_servable
 from prbench.serve.metrics import Metrics
-from prbench.serve.settings import ServeConfig
 from prbench.serve.views import Views
 from prbench.texts import is_degenerate
 from prbench.types import AnswerView, Context, Judgment

@@ -21,6 +21,7 @@ from prbench.errors import ConfigError, did_you_mean
 from prbench.models import Model, ModelCard
 from prbench.results import Credit, Measure, RunFolder, clusters_of, credits_by_context
 from prbench.run import Evaluation, Session, check_claim, execute, forecast, open_budget
+from prbench.show import Table, count, interval, points
 from prbench.stats import Estimate
 from prbench.stress.changes import AGAIN, Change, make_changes
 from prbench.types import Context, Frozen
@@ -215,3 +216,20 @@ def _difference(config: RunConfig, name: str, rows: Sequence[Credit], new: list[
         return Estimate.undefined()
     rng = np.random.default_rng([config.seed, zlib.crc32(f"{name} difference".encode())])
     return stats.difference_interval(new, old, clusters_of(rows), rng, resamples=config.resamples)
+
+
+def stress_tables(found: StressResult) -> list[Table]:
+    """Everything that is printed of a stress test."""
+    rows = [
+        [name, one.what, count(one.pairs), interval(one.flips), points(one.difference)]
+        for name, one in found.changes.items()
+    ]
+    title = (
+        f"{found.model.address} on {found.suite.name} · context {found.context} · accuracy {interval(found.accuracy)}"
+    )
+    notes = [
+        "Verdicts changed: share of the changed pairs whose winner changes, to or from a tie counting ½. None of these "
+        "changes should matter.",
+    ]
+    columns = ["change", "what", "pairs changed", "verdicts changed [95 %]", "accuracy (points)"]
+    return [Table(title, columns, rows, notes, first_numeric=2)]

@@ -25,7 +25,7 @@ from prbench.models.personal import artifact
 from prbench.models.personal.contrast import LIMIT, NAME, SEPARATOR, PostGains, post_odds, stance_logits
 from prbench.models.personal.traits import COUNTS, COUNTS_SCALE, TELLING, VECTOR_SCALE, Floats, TraitReader, Traits
 from prbench.train.leaks import check_splits
-from prbench.train.stances import Axes, Stance, answer_stances, people_stances, stated
+from prbench.train.stance_labels import Axes, Stance, answer_stances, people_stances, stated
 from prbench.train.train import learned_from, of_split
 from prbench.train.tune import Adopted, adopt_encoder, taught, tuned_on
 from prbench.train.unsound import unsound

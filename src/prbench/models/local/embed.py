@@ -65,7 +65,7 @@ def _open(rest: str, options: ModelOptions) -> "SentenceEncoder":
 
 
 class SentenceEncoder:
-    """Maps texts to vectors of length 1; implements `prbench.rank.Encoder`."""
+    """Maps texts to vectors of length 1; implements `prbench.rank.TextEncoder`."""
 
     def __init__(self, checkpoint: Checkpoint, options: ModelOptions) -> None:
         self.checkpoint = checkpoint

@@ -11,8 +11,8 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from prbench.errors import MissingExtraError
+from prbench.serve.config import read_token
 from prbench.serve.items import ScoreItem
-from prbench.serve.settings import read_token
 
 try:
     import httpx

@@ -17,8 +17,8 @@ from prbench.config import digest
 from prbench.data.fingerprint import hash_text
 from prbench.errors import ConfigError, StudyError
 from prbench.models import Generator, ModelCard
+from prbench.studies.best_of_n.config import BestOfNConfig
 from prbench.studies.best_of_n.items import StudyItem
-from prbench.studies.best_of_n.settings import BestOfNConfig
 from prbench.studies.policy import Style, draw_styles, policy_prompt
 from prbench.texts import nonsense
 from prbench.types import Frozen, Outcome, Pair, Prompt, Status, read_stances

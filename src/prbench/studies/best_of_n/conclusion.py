@@ -11,6 +11,7 @@ from prbench.errors import StudyError
 from prbench.files import exists, read_model
 from prbench.results.folder import RunFolder
 from prbench.studies.best_of_n.candidates import EMPTY, Candidate
+from prbench.studies.best_of_n.config import BestOfNConfig
 from prbench.studies.best_of_n.grades import Exam, Graded
 from prbench.studies.best_of_n.items import Selected, StudyItem
 from prbench.studies.best_of_n.outcome import (
@@ -25,7 +26,6 @@ from prbench.studies.best_of_n.outcome import (
 )
 from prbench.studies.best_of_n.reward_models import RewardModel
 from prbench.studies.best_of_n.scores import ItemCandidate, noised_scores
-from prbench.studies.best_of_n.settings import BestOfNConfig
 from prbench.studies.study import FILE as STUDY
 from prbench.studies.study import Study, StudyEstimate
 from prbench.texts import is_degenerate

@@ -24,6 +24,7 @@ from prbench.studies.best_of_n import candidates as drawing
 from prbench.studies.best_of_n import grades as judging
 from prbench.studies.best_of_n.candidates import Candidate
 from prbench.studies.best_of_n.conclusion import Results, conclude, questions
+from prbench.studies.best_of_n.config import BestOfNConfig
 from prbench.studies.best_of_n.grades import Exam, Graded, Judging, examine_judge
 from prbench.studies.best_of_n.instructed import instructed_exam, instructed_grades, truths_agree
 from prbench.studies.best_of_n.items import StudyItem, select_items, split_pairs
@@ -36,7 +37,6 @@ from prbench.studies.best_of_n.reward_models import (
     told_alike,
 )
 from prbench.studies.best_of_n.scores import ItemCandidate, score_candidates
-from prbench.studies.best_of_n.settings import BestOfNConfig
 from prbench.types import Context, Pair
 
 Stage = Literal["candidates", "scores", "grades", "study"]

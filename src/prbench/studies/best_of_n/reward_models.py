@@ -8,7 +8,7 @@ from prbench.config import digest
 from prbench.errors import ConfigError
 from prbench.graders import RubricJudge, shares, shares_training
 from prbench.models import Model, ModelCard, Positional, Ranker, Rater, alone, is_ranker, load_model
-from prbench.studies.best_of_n.settings import RewardModelConfig
+from prbench.studies.best_of_n.config import RewardModelConfig
 from prbench.types import Channel, Context
 
 

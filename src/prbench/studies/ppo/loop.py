@@ -24,8 +24,8 @@ from torch.nn import functional
 from prbench.errors import ModelError
 from prbench.files import Appender
 from prbench.studies.ppo.checkpoint import keep, read
+from prbench.studies.ppo.config import PPOConfig
 from prbench.studies.ppo.history import HISTORY, TrainingStep, cut_history
-from prbench.studies.ppo.options import PPOConfig
 from prbench.studies.ppo.rewards import AskedAnswer, readable
 from prbench.studies.ppo.trunk import Policy, Prefix
 from prbench.types import Pair

@@ -17,6 +17,7 @@ from prbench.files import damaged
 from prbench.graders import RubricJudge, load_judge
 from prbench.results.folder import RunFolder
 from prbench.studies.best_of_n import grades as judging
+from prbench.studies.best_of_n.config import RewardModelConfig
 from prbench.studies.best_of_n.grades import Judging
 from prbench.studies.best_of_n.recipe import examined, study_budget
 from prbench.studies.best_of_n.reward_models import (
@@ -25,12 +26,11 @@ from prbench.studies.best_of_n.reward_models import (
     refuse_shared,
     told_alike,
 )
-from prbench.studies.best_of_n.settings import RewardModelConfig
 from prbench.studies.ppo.conclusion import Trained, conclude, read_trained, refuse_mixed
+from prbench.studies.ppo.config import PPOStudyConfig, keep_settings
 from prbench.studies.ppo.held_out import ITEMS, HeldOutDivision, divide
 from prbench.studies.ppo.outcome import PPOStudy
 from prbench.studies.ppo.rewards import TextReward, TrueReward
-from prbench.studies.ppo.settings import PPOStudyConfig, keep_settings
 from prbench.types import Context
 
 Say = Callable[[str], None]

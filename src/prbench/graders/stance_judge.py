@@ -6,18 +6,21 @@ axis without training answers, and an answer that the probe was trained on, are 
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
+
+import numpy as np
 
 from prbench.config import ModelOptions, digest
 from prbench.data import Suite
 from prbench.data.portion import reserved_pairs, reserved_passages
 from prbench.errors import AddressError, ConfigError
-from prbench.graders.probe import Features, StanceExample, StanceProbe, answer_examples, passage_examples
 from prbench.graders.protocol import HIGHEST, Grade, Grading
-from prbench.models import ModelCard
+from prbench.graders.stance_probe import Features, StanceExample, StanceProbe, answer_examples, passage_examples
+from prbench.models import ModelCard, load_encoder
 from prbench.models.ngrams import NGrams
+from prbench.models.personal.features import FeatureStore, encoder_revision
 from prbench.types import Pair, read_stances
 
 PASSAGES = "#passages"
@@ -132,6 +135,39 @@ def _features(encoder: str, options: ModelOptions, examples: Sequence[StanceExam
     texts = [example.text for example in examples]
     if encoder == "tfidf":
         return NGrams(texts)
-    from prbench.graders.hidden import Hidden
 
     return Hidden(encoder, options, texts)
+
+
+_TOKENS_PER_WORD = 1.4
+
+
+class Hidden:
+    """Vectors of an encoder, each dimension with the mean 0 and the spread 1 over the texts of the training.
+
+    Args:
+        address: Of the encoder: `lm:…`, `hf:…`, `embed:…`.
+        options: Device and precision.
+        texts: What centre and spread are taken from.
+    """
+
+    def __init__(self, address: str, options: ModelOptions, texts: Iterable[str]) -> None:
+        self._encoder = FeatureStore(load_encoder(address, options))
+        vectors = np.asarray(self._encoder.encode(list(dict.fromkeys(texts))), dtype=np.float64)
+        self._centre = vectors.mean(axis=0)
+        self._spread = np.maximum(vectors.std(axis=0), 1e-9) * np.sqrt(vectors.shape[1])
+        self.name = address
+
+    @property
+    def revision(self) -> str:
+        """Which weights."""
+        return encoder_revision(self._encoder.encoder)
+
+    def rows(self, texts: Sequence[str]) -> Any:
+        """One row per text, of a length near 1."""
+        vectors = np.asarray(self._encoder.encode(list(texts)), dtype=np.float64)
+        return (vectors - self._centre) / self._spread
+
+    def size(self, text: str) -> int:
+        """About how many tokens of a text the encoder reads."""
+        return round(_TOKENS_PER_WORD * len(text.split()))

@@ -1,4 +1,4 @@
-"""`prbench models probe ADDRESS`: the known value that a served copy of the model is checked against."""
+"""`prbench models probe` and `prbench models pull`: a rater's known score, and weights before they are needed."""
 
 from typing import Annotated
 
@@ -14,7 +14,16 @@ def probe(
 ) -> None:
     """Print a rater's raw score of a fixed conversation, for --expect-logit."""
     from prbench.config import ModelOptions
-    from prbench.models.remote.probe import probe_score
+    from prbench.models.remote.known_score import probe_score
 
     options = ModelOptions(trust_remote_code=trust_remote_code)
     typer.echo(f"{probe_score(address, options):.6g}")
+
+
+def pull(
+    name: Annotated[str, typer.Argument(help="smollm2, minilm, or ORG/NAME on the hub.", metavar="NAME")],
+) -> None:
+    """Fetch a model's weights into the cache, checksum verified, and print their folder."""
+    from prbench.models.local.weights import pull as fetch
+
+    typer.echo(fetch(name))

@@ -1,8 +1,8 @@
 """A PPO study as a table: what each reward model made of the policy, against the policy as it was."""
 
 from prbench.show import Number, Table, count
+from prbench.studies.best_of_n.gain_tables import ranged
 from prbench.studies.best_of_n.reward_models import taught_alike_notice
-from prbench.studies.best_of_n.tables import ranged
 from prbench.studies.ppo.outcome import PolicyOutcome, PPOStudy
 
 

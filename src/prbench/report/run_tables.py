@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from prbench.calls import clock
-from prbench.report.plans import run_plan_tables
+from prbench.report.plan_tables import run_plan_tables
 from prbench.results import (
     EFFECTS,
     HEADROOM,

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from prbench.audit.config import AuditConfig
 from prbench.audit.corpus import Corpus
 from prbench.audit.raters import Floats, Opinion
 from prbench.audit.result import CheckVerdict, Figure, Finding, Offence
-from prbench.audit.settings import AuditConfig
 from prbench.stats import Clusters, Estimate, mean_interval
 
 _TOKEN = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*|\d[\d.,]*|[?!:;()—]")
