@@ -248,7 +248,7 @@ def within_items(scores: Values) -> float | None:
         1.0
     """
     by_item: dict[str, list[float]] = {}
-    for (item, _), score in scores.items():
+    for (item, _), score in sorted(scores.items()):  # in whatever order they were scored, the same number
         if score is not None:
             by_item.setdefault(item, []).append(score)
     everything = [score for found in by_item.values() for score in found]
