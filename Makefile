@@ -43,6 +43,10 @@ test: $(VENV)/.dev ## style, types, layers, all tests
 wheel-check: ## build the wheel, install it bare outside the repository, run the README's commands
 	@$(PYTHON) tests/wheel_check.py
 
+.PHONY: bench
+bench: $(VENV)/.dev ## benchmarks with bars: growth of time and memory with pairs (about half an hour, on a quiet machine)
+	$(BIN)/python benchmarks/growth.py
+
 .PHONY: test-attack
 test-attack: $(VENV)/.dev ## kills, faults, damaged files, hostile requests; PRBENCH_ATTACK=long for all of it
 	$(BIN)/python -m pytest -rs tests/attack
@@ -161,6 +165,10 @@ personal: reference ## train every method over the plain and a tuned encoder, fo
 .PHONY: scorecard
 scorecard: personal ## docs/scorecard.md from studies/scorecard.toml
 	$(BIN)/prbench scorecard --from studies/scorecard.toml --curves --page docs/scorecard.md -o runs/scorecard/page
+
+.PHONY: leaderboard-page
+leaderboard-page: $(VENV)/.lm ## docs/leaderboard.md from runs of every local model; continues where it stopped
+	$(BIN)/python studies/leaderboard.py
 
 .PHONY: downstream
 downstream: personal ## the study of docs/lab/downstream.md; continues where it stopped (hours)

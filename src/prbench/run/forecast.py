@@ -10,9 +10,10 @@ from prbench.calls import CallCache
 from prbench.config import Price
 from prbench.contexts import Unfit
 from prbench.models import Foreseeable, Jury, Model, Replay, Sized, Windowed, is_hosted, is_rater, seated
+from prbench.results import Records
 from prbench.run.session import Session
-from prbench.run.work import OpenWork, Planning, Slot, render
-from prbench.types import AnswerView, Frozen, PairView, Prompt, Record
+from prbench.run.work import OpenWork, Planning, render
+from prbench.types import AnswerView, Frozen, PairView, Prompt
 
 Number = TypeVar("Number", int, float)
 
@@ -49,9 +50,7 @@ class Forecast(Frozen):
     """None where there is nothing to estimate it from."""
 
 
-def forecast(
-    session: Session, done: dict[Slot, Record], cache: CallCache | None, planning: Planning | None = None
-) -> Forecast:
+def forecast(session: Session, done: Records, cache: CallCache | None, planning: Planning | None = None) -> Forecast:
     """Estimate what is still to be done."""
     work = OpenWork() if isinstance(session.model, Replay) else session.work(done, planning)
     cached = cache.find(list(work.calls)) if cache is not None and session.model.card.reusable else {}
