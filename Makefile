@@ -166,9 +166,17 @@ personal: reference ## train every method over the plain and a tuned encoder, fo
 scorecard: personal ## docs/scorecard.md from studies/scorecard.toml
 	$(BIN)/prbench scorecard --from studies/scorecard.toml --curves --page docs/scorecard.md -o runs/scorecard/page
 
+.PHONY: leaderboard-page
+leaderboard-page: $(VENV)/.lm ## docs/leaderboard.md from runs of every local model; continues where it stopped
+	$(BIN)/python studies/leaderboard.py
+
 .PHONY: downstream
 downstream: personal ## the study of docs/lab/downstream.md; continues where it stopped (hours)
 	$(BIN)/python studies/downstream.py
+
+.PHONY: downstream-2
+downstream-2: $(VENV)/.dev ## the study of docs/lab/downstream-2.md; continues where it stopped (hours)
+	$(BIN)/python studies/downstream_2.py
 
 suite: $(VENV)/.core ## compile the embedded suite from its sources
 	$(BIN)/python suite/check.py --all
