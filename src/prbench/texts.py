@@ -28,6 +28,13 @@ _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)]*\s+|(?<=[。！？])|\n+"
 _LIST_MARKER = re.compile(r"^[ \t]*(?:\d{1,2}[.)]|[-*•–])[ \t]+", re.MULTILINE)
 _VOWELS = re.compile(r"[aeiouy]+")
 
+_FEWEST_WORDS = 4
+_FEWEST_LETTERS = 0.6
+_LONGEST_WORD = 40
+_LONG_ENOUGH = 20
+_FEWEST_RUNS = 0.6
+"""Of a text's runs of three words so many must differ from each other."""
+
 MOST_COMPARED = 100
 """A text that is close to more others than this is known for it without being compared with all of them."""
 _ROUNDING = 1e-9
@@ -60,6 +67,29 @@ def is_degenerate(text: str) -> bool:
         (True, True, False)
     """
     return _WORD.search(text.lower().translate(_FILLERS)) is None
+
+
+def nonsense(text: str) -> str | None:
+    """Why a text is no answer by rule, or None: too few words, hardly any letters, no words, or one thing repeated.
+
+    Example:
+        >>> nonsense("asdf") , nonsense("go on " * 20)
+        ('fewer than 4 words', 'it repeats itself')
+        >>> nonsense("Never boil green tea: it turns bitter.") is None
+        True
+    """
+    found = words(text)
+    if len(found) < _FEWEST_WORDS:
+        return f"fewer than {_FEWEST_WORDS} words"
+    marks = [mark for mark in text if not mark.isspace()]
+    if sum(mark.isalnum() for mark in marks) < _FEWEST_LETTERS * len(marks):
+        return "hardly any letters"
+    if max(map(len, found)) > _LONGEST_WORD:
+        return f"a word of more than {_LONGEST_WORD} letters"
+    runs = [tuple(found[place : place + 3]) for place in range(len(found) - 2)]
+    if len(found) >= _LONG_ENOUGH and len(set(runs)) < _FEWEST_RUNS * len(runs):
+        return "it repeats itself"
+    return None
 
 
 def sentences(text: str) -> list[str]:

@@ -162,3 +162,19 @@ def test_margins_do_not_depend_on_what_else_is_asked(model: ContrastRanker) -> N
     random.Random(0).shuffle(shown)
     together = [outcome.margin for _, outcome in model.compare(shown)]
     assert together == pytest.approx([next(model.compare([view]))[1].margin for view in shown], abs=1e-6)
+
+
+def test_what_is_still_to_be_embedded_is_foreseen(
+    trained: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PRBENCH_CACHE", str(tmp_path))
+    model = load_model(f"personal:{trained}")
+    assert isinstance(model, ContrastRanker)
+    prompts = [model.render(view) for view in views()]
+    fresh = model.fresh_texts(prompts)
+    assert fresh
+    posts = {message.content for prompt in prompts for message in prompt.messages if message.role == "post"}
+    assert not fresh & posts  # read by their terms, and not embedded
+    assert model.foreseen_seconds(1000, 100) > model.foreseen_seconds(10, 100) > 0
+    list(model.compare(views()))
+    assert model.fresh_texts(prompts) == set()

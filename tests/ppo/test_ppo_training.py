@@ -211,7 +211,8 @@ def test_every_seed_of_a_training_shows_the_stranger_of_the_benchmark(speaker: S
     work = StudySetup(settings, speaker, divide(suite, settings), suite, tmp_path)
     reward_model = RewardModel("gold", RewardModelConfig(address=rater.card.address), rater.card, context, False)
     paying: list[TextReward] = []
-    train_policy(work, reward_model, rater, lambda step, reward: paying.append(reward))
+    reward = TextReward(suite, rater, context)
+    train_policy(work, reward_model, reward, lambda step, reward: paying.append(reward))
     shown = {}
     for pair in work.division.train:
         paying[0]([AskedAnswer(pair, "e")])

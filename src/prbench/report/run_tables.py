@@ -330,8 +330,9 @@ def versus_table(found: Versus) -> Table:
     ]
     notes = [
         f"difference {points(comparison.difference)} percentage points",
-        f"p = {p_value(comparison.clustered_p)} (clustered by user and question), "
-        f"{p_value(comparison.mcnemar_p)} (exact McNemar, pairs taken as independent)",
+        f"p = {p_value(comparison.clustered_p)}".replace("= <", "<")
+        + " (clustered by user and question), "
+        + f"{p_value(comparison.mcnemar_p)} (exact McNemar, pairs taken as independent)",
     ]
     if found.only_one or found.only_two:
         notes.append(f"left out: {found.only_one} pairs only the first judged, {found.only_two} only the second")

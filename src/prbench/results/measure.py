@@ -7,7 +7,7 @@ others are computed.
 import itertools
 import zlib
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from statistics import fmean
@@ -29,6 +29,7 @@ from prbench.results.effects import (
     shown_context,
 )
 from prbench.results.result import BaselineResult, ContextResult, Effects, Headroom, JuryResult, Soundness, WorstGroup
+from prbench.results.rows import PairRow, PairRows
 from prbench.stats import Clusters, Estimate, LengthBias, Standing
 from prbench.stats.arrays import Codes, Floats
 from prbench.types import POSTS_OF, Context
@@ -304,20 +305,36 @@ def credit_of(rows: Sequence[Credit]) -> ArrayLike:
 
 
 def rank_rows(judged: Mapping[str, CreditRows]) -> tuple[Standing, ...]:
-    """Rank contexts and baselines of one run by their credits, as `rank_credits` ranks models."""
-    some = [rows for rows in judged.values() if len(rows)]
-    if not some:
+    """Rank models, contexts or baselines by their credits, as `rank_credits` does; pairs are the same by their ids."""
+    tables = {id(rows.pairs): rows.pairs for rows in judged.values() if len(rows)}
+    if not tables:
         return ()
-    pairs = some[0].pairs
+    widest = max(tables.values(), key=len)
+    pairs = widest if len(tables) == 1 else PairRows(row for row in _union(widest, tables.values()))
     credits = {}
     anybody = np.zeros(len(pairs), dtype=np.bool_)
     for name, rows in judged.items():
+        places = rows.places
+        if rows.pairs is not pairs:
+            place, ids = pairs.place, rows.pairs.column("id")
+            places = np.array([place[ids[one]] for one in rows.places.tolist()], dtype=np.int64)
         credits[name] = np.full(len(pairs), np.nan)
-        credits[name][rows.places] = rows.credit
-        anybody[rows.places] = True
+        credits[name][places] = rows.credit
+        anybody[places] = True
     order = pairs.in_order[anybody[pairs.in_order]]
     clusters = Clusters(pairs.units, pairs.items).take(order)
     return stats.significance_groups({name: found[order] for name, found in credits.items()}, clusters)
+
+
+def _union(widest: PairRows, tables: Iterable[PairRows]) -> Iterator[PairRow]:
+    """The rows of the widest table, and those of others that it has not."""
+    yield from widest
+    known = set(widest.place)
+    for table in tables:
+        for place, id in enumerate(table.column("id")):
+            if id not in known:
+                known.add(id)
+                yield table[place]
 
 
 def rank_credits(judged: Mapping[str, Mapping[Key, Credit]]) -> tuple[Standing, ...]:

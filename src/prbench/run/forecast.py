@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 from prbench.calls import CallCache
 from prbench.config import Price
 from prbench.contexts import Unfit
-from prbench.models import Foreseeable, Jury, Model, Replay, Sized, Windowed, is_hosted, is_rater, seated
+from prbench.models import Foreseeable, Jury, Model, Replay, Sized, TextByText, Windowed, is_hosted, is_rater, seated
 from prbench.results import Records
 from prbench.run.session import Session
 from prbench.run.work import OpenWork, Planning, render
@@ -172,11 +172,11 @@ def _sampled(model: Any, views: Sequence[AnswerView | PairView]) -> _Sample:
         tokens, counted = round(sum(map(_letters, prompts)) / _BYTES_PER_TOKEN), False
     seconds = time.perf_counter() - started
     fresh: list[float]
-    match getattr(model, "computes_once", None):
+    match "texts" if isinstance(model, TextByText) else getattr(model, "computes_once", None):
         case "prefixes":
             fresh = [_letters_after_neighbour(block) for block in rendered]
         case "texts":
-            texts = {message.content for view in views for message in render(model, view).messages}
+            texts = model.fresh_texts(render(model, view) for view in views)
             fresh = [sum(map(len, texts)) * len(prompts) / max(len(views), 1)]
         case "nothing":
             fresh = [sum(len(_text(prompt)) for prompt in prompts)]

@@ -81,7 +81,7 @@ def _coefficients(study: StudyAgreement) -> Table:
     held = f"; the {tied} that are not shown the user are tied by construction and held in place" if tied else ""
     notes = [f"p from {orders} of {study.n - tied} models{held}"]
     if not study.shown_the_user:
-        notes += _verdict(study)
+        notes += [*_by_lineage(study.coefficients["spearman"]), *_verdict(study)]
     if leaning := study.coefficients["spearman"].jackknife.leaning:
         without = study.coefficients["spearman"].jackknife.values[leaning]
         notes.append(f"ρ leans most on {leaning}: without it {_figure(without)}")
@@ -95,7 +95,20 @@ def _readers(study: StudyAgreement, shown: Readers) -> Table:
         [row[0], row[1], row[2], row[4], row[6]]
         for row in (_coefficient_row(_NAMES[name], scored) for name, scored in shown.coefficients.items())
     ]
-    return Table(f"Agreement over the {shown.n} models that are shown the user", columns, rows, _verdict(study))
+    notes = [*_by_lineage(shown.coefficients["spearman"]), *_verdict(study)]
+    return Table(f"Agreement over the {shown.n} models that are shown the user", columns, rows, notes)
+
+
+def _by_lineage(scored: Agreement) -> list[str]:
+    """What holds between and within lineages, where models come in some."""
+    found = scored.lineages
+    if found is None:
+        return []
+    between, within = _figure(found.between), _figure(found.within)
+    return [
+        f"ρ over {found.lineages} lineages drawn whole: {_interval(found.value)}, p {p_value(found.p)}; between their "
+        f"means {between} (p {p_value(found.between_p)}), within them {within} (p {p_value(found.within_p)})"
+    ]
 
 
 def _verdict(study: StudyAgreement) -> list[str]:
@@ -129,6 +142,12 @@ def _rivals(study: StudyAgreement) -> Table:
     ]
     rows = [_rival_row(rival) for rival in study.rivals]
     notes = [f"{rival.suite}: {rival.verdict.sentence}" for rival in study.rivals if rival.verdict]
+    notes += [
+        f"{rival.suite}: difference of ρ with lineages and couples drawn anew {_interval(rival.lineages.difference)}, "
+        f"p {p_value(rival.lineages.p)}"
+        for rival in study.rivals
+        if rival.lineages
+    ]
     notes += [
         f"{rival.suite}: over all {study.n} models ρ {_figure(rho.benchmark)}, rival's {_figure(rho.rival)}"
         for rival in study.rivals

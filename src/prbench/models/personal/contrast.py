@@ -19,7 +19,7 @@ f(a − t) − 2 log(1 + eᵘ′) against the typical answer t, with u′ a litt
 
 import itertools
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,6 +34,7 @@ from prbench.models.ngrams import NGrams, SparseRow, words
 from prbench.models.personal import artifact
 from prbench.models.personal.features import FeatureStore
 from prbench.models.personal.person import keep_judgments
+from prbench.models.personal.pieces import pieces
 from prbench.models.personal.traits import COUNTS, Floats, TraitReader, Traits
 from prbench.models.protocols import ModelCard
 from prbench.rank import TextEncoder
@@ -284,6 +285,21 @@ class ContrastRanker:
             ]
         answers = (view.answer,) if isinstance(view, AnswerView) else _listed(view).answers
         return Prompt((*messages, Message("question", view.question), *(Message("answer", text) for text in answers)))
+
+    def fresh_texts(self, prompts: Iterable[Prompt]) -> set[str]:
+        """The sentences of questions and answers, and the posts, whose vectors are still to be computed."""
+        said = {(message.role == "post", message.content) for prompt in prompts for message in prompt.messages}
+        posts = {text for is_post, text in said if is_post}
+        parts = {piece for is_post, text in said if not is_post for piece in pieces(text, 1)}
+        found: set[str] = set()
+        for encoder, texts in ((self._encoder, parts), (self._stances, posts)):
+            if isinstance(encoder, FeatureStore):
+                found |= encoder.missing(texts)
+        return found
+
+    def foreseen_seconds(self, tokens: int, length: int) -> float:
+        """What embedding texts of so many tokens would take here."""
+        return self._encoder.foreseen_seconds(tokens, length) if isinstance(self._encoder, FeatureStore) else 0.0
 
     def rank(self, views: Sequence[ListView]) -> Iterator[tuple[int, Outcome]]:
         """Score the answers of each list against each other: the mean of an answer's margins; two have half each."""

@@ -12,7 +12,6 @@ from prbench.errors import ConfigError, PrbenchError, RunError
 from prbench.files import damaged, exists
 from prbench.report.finished import records_fingerprint
 from prbench.results import (
-    Credit,
     Credits,
     PairRow,
     Result,
@@ -178,8 +177,3 @@ def _all_rows(entries: Sequence[ReportedRun]) -> list[PairRow]:
                     hint="make one report for each suite",
                 )
     return [row for row, _ in known.values()]
-
-
-def credit_by_pair(credits: Credits) -> dict[str, Credit]:
-    """The credits of a context by the pair's id."""
-    return {credit.row.id: credit for credit in credits.rows}

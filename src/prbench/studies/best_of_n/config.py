@@ -31,6 +31,8 @@ class RewardModelConfig(Frozen):
     """What it is called; default: its address, with the context where that is not the default."""
     apart: bool = False
     """Shown, but no part of any ranking: a rung of a calibration ladder, a control."""
+    lineage: str = ""
+    """Method and encoder that it shares with others; where some have one, intervals and p draw whole lineages."""
     options: ModelOptions = ModelOptions()
 
     @field_validator("context")
@@ -109,6 +111,13 @@ class BestOfNConfig(Frozen):
     words: int = Field(default=WORDS, ge=5)
     max_tokens: int = Field(default=96, ge=8)
     temperature: float = Field(default=1.0, ge=0)
+    poles: Mapping[str, Mapping[str, str]] = {}
+    """By axis and pole, what the policy is told in the place of a style: each candidate is written for one choice of
+    poles of its item's rubric, all choices in turn."""
+    drop_nonsense: bool = False
+    """Whether a text that is nonsense by rule is drawn again, then invalid, before anything is scored or graded."""
+    truth: Literal["judge", "instructed"] = "judge"
+    """What a candidate is worth: the judge's grade, or 2 to whoever wants the pole that it was written for."""
     judge: str = ""
     judge_options: ModelOptions = ModelOptions()
     judge_pairs: int = Field(default=400, ge=20)
@@ -125,6 +134,10 @@ class BestOfNConfig(Frozen):
             raise ValueError(f"best of {self.k} needs {self.k} candidates, there are {self.n}")
         if self.candidates == "policy" and not self.policy:
             raise ValueError("somebody must write the candidates: --policy ADDRESS")
+        if self.truth == "instructed" and not self.poles:
+            raise ValueError("no candidate is written for a pole: [poles] are needed for the instructed truth")
+        if self.poles and self.candidates == "suite":
+            raise ValueError("the suite's own answers are written under no instruction")
         return self
 
     @property
@@ -135,7 +148,8 @@ class BestOfNConfig(Frozen):
     @property
     def writing(self) -> dict[str, Any]:
         """What decides who writes which candidates for whom: a folder holds one such choice."""
-        keys = ("suite", "split", "candidates", "policy", "posts", "words", "max_tokens", "temperature", "seed")
+        how = ("posts", "words", "max_tokens", "temperature", "seed", "poles", "drop_nonsense")
+        keys = ("suite", "split", "candidates", "policy", *how)
         chosen: dict[str, Any] = self.model_dump(mode="json", include=set(keys))
         return chosen
 

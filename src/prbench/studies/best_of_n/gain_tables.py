@@ -4,6 +4,7 @@ from prbench.show import Number, Table, interval
 from prbench.stats import Estimate
 from prbench.studies.best_of_n.outcome import BestOfCurves, ModelCurve
 from prbench.studies.best_of_n.reward_models import taught_alike_notice
+from prbench.studies.study import StudyEstimate
 
 
 def best_of_n_tables(found: BestOfCurves) -> list[Table]:
@@ -74,6 +75,8 @@ def _notes(found: BestOfCurves, k: int, apart: bool) -> list[str]:
         found.judge.told("labelled pairs"),
         f"a random candidate {random}, the best of {k} by the judge itself {oracle}",
     ]
+    if agreed := details.agreed:
+        notes.append(f"the judge orders candidates as their instructions do in {interval(Estimate(*_ends(agreed)))} %")
     counts = details.candidates
     notes.append(
         f"candidates: {counts.valid:,} of {counts.distinct:,} valid, {counts.cut:,} cut off and trimmed, "
@@ -107,6 +110,10 @@ def ranged(estimate: Estimate, *, signed: bool = False) -> Number:
     shape = "+.3f" if signed else ".3f"
     ends = "" if low is None or high is None else f" [{low:{shape}}, {high:{shape}}]"
     return Number(f"{value:{shape}}{ends}", value, low, high, ranged=True)
+
+
+def _ends(found: StudyEstimate) -> tuple[float, float | None, float | None, int]:
+    return found.value, found.low, found.high, found.n
 
 
 def _tidied(estimate: Estimate | None) -> Estimate | None:

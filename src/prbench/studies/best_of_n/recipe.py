@@ -16,7 +16,7 @@ from prbench.calls import Budget, ProgressLine, clock
 from prbench.calls.budget import FILE as SPEND
 from prbench.contexts import ContextBuilder
 from prbench.data import Suite, load_pairs
-from prbench.errors import ConfigError, RunError
+from prbench.errors import ConfigError, RunError, StudyError
 from prbench.graders import RubricJudge, load_judge, require_able
 from prbench.models import Generator, Rater, is_ranker, load_generator
 from prbench.results.folder import RunFolder
@@ -26,6 +26,7 @@ from prbench.studies.best_of_n.candidates import Candidate
 from prbench.studies.best_of_n.conclusion import Results, conclude, questions
 from prbench.studies.best_of_n.config import BestOfNConfig
 from prbench.studies.best_of_n.grades import Exam, Graded, Judging, examine_judge
+from prbench.studies.best_of_n.instructed import instructed_exam, instructed_grades, truths_agree
 from prbench.studies.best_of_n.items import StudyItem, select_items, split_pairs
 from prbench.studies.best_of_n.lists import rank_candidates
 from prbench.studies.best_of_n.outcome import BestOfCurves, Entered
@@ -126,7 +127,14 @@ class _Study:
         graded = self._grades(self._judge, exam, asked.items, drawn)
         if until == "grades":
             return None
-        results = Results(asked, drawn, reward_models, scores, graded, exam, alike)
+        agreed = truths_agree(asked.items, drawn, graded, seed=self._settings.seed) if self._settings.poles else None
+        if self._settings.truth == "instructed":
+            if agreed is None:
+                raise StudyError(
+                    "no two candidates of an item were written for different poles", hint="take --n 2 or more"
+                )
+            graded, exam = instructed_grades(asked.items, drawn), instructed_exam(agreed, exam)
+        results = Results(asked, drawn, reward_models, scores, graded, exam, alike, agreed)
         return conclude(self._folder, self._settings, self._everything, results)
 
     def _refuse_related(self, reward_models: Sequence[RewardModel]) -> dict[str, str]:
@@ -191,6 +199,7 @@ class _Study:
             {place: score.score for place, score in found.items()},
             dict(missing),
             reward_model.card.revision,
+            reward_model.ranked.lineage,
         )
 
     def _grades(

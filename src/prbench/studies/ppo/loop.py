@@ -365,6 +365,7 @@ class PPOTraining:
         return TrainingStep(
             step=self.done,
             reward=sum(known) / len(known) if known else None,
+            spread=Spread().seeing(*centred_rewards(rewards, self.options.rollouts)[::2]).value,
             kl=float((token_kl(rollout.logprobs, rollout.base) * rollout.mask).sum(1).mean()),
             length=float(rollout.mask.sum(1).float().mean()),
             ended=float(ended.float().mean()),

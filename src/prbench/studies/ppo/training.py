@@ -63,11 +63,9 @@ def training_folder(work: StudySetup, reward_model: RewardModel) -> Path:
 
 
 def train_policy(
-    work: StudySetup, reward_model: RewardModel, model: Any, heard: Callable[[TrainingStep, TextReward], None]
+    work: StudySetup, reward_model: RewardModel, reward: TextReward, heard: Callable[[TrainingStep, TextReward], None]
 ) -> dict[str, list[Candidate]]:
     """Train with one reward model, or continue; then answer the held-out items."""
-    assert reward_model.context is not None  # noqa: S101  (a noised oracle is refused before)
-    reward = TextReward(work.pairs, model, reward_model.context)
     key, folder = training_key(work, reward), training_folder(work, reward_model)
     with alone(folder):
         claim(folder, key)
