@@ -1,7 +1,7 @@
 """Everyday posts among a user's own: what `diluted@K` adds to a profile.
 
-A post is silent if no rubric of its author's pairs names it as evidence. The silent posts with which a user's history is
-diluted depend on the seed and on the couple (or the user, where users come alone), never on the pair: posts that
+A post is silent if no rubric of its author's pairs names it as evidence. The silent posts that dilute a user's
+history depend on the seed and on the couple (or the user, where users come alone), never on the pair: posts that
 were chosen for being silent on what decides this pair would give it away. So both halves of a couple, and all their
 pairs, get the same posts at the same places. They come from other people of the same split, and fewer of them are
 always among more.
