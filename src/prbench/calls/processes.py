@@ -25,7 +25,7 @@ from prbench.errors import ConfigError
 from prbench.types import Outcome
 
 _GONE = (EOFError, OSError)
-"""Of a connection whose other end has died, perhaps in the middle of a message."""
+"""Errors of a connection whose other end has died, perhaps in the middle of a message."""
 _END_SECONDS = 5.0
 FROZEN_SECONDS = 10.0
 """Seconds that a worker may stand still before it is ended: it may have been stopped for a moment only."""

@@ -179,7 +179,7 @@ class Embedded(NamedTuple):
     """A suite that ships with this installation."""
 
     name: str
-    """With its version, where it has versions."""
+    """Name of the suite, with its version where it has versions."""
     version: str
     """Empty for a suite without versions."""
     file: Path

@@ -1,4 +1,4 @@
-"""From records to credits: what a model earned on each pair, context by context.
+"""Credits of a model, made from its records: what it earned on each pair, context by context.
 
 A pair counts once, whatever the number of orders and repeats behind it, and only if all of them gave a verdict. Where a
 Comparer gives log-odds, the two orders are averaged before deciding, which takes a constant liking for a position out;

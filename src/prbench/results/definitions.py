@@ -69,7 +69,8 @@ METRICS: dict[str, Metric] = {
     ),
     "worst decile": Metric("mean over the tenth of users with the lowest accuracy"),
 }
-"""By the names that tables use. One with `compute` and no field of its own stands in `ContextResult.metrics`."""
+"""Metrics by the names that tables use. One with `compute` and no field of its own stands in `ContextResult.metrics`.
+"""
 
 
 def definitions() -> dict[str, str]:

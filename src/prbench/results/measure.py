@@ -395,7 +395,7 @@ def _looked_up(source: CreditRows, rows: CreditRows) -> tuple[NDArray[np.bool_],
 
 
 def _couples(mirrors: Codes, users: Codes) -> Codes:
-    """For each half, the number of the users who meet its mirror, in the order of their names."""
+    """Return a code for the couple of users who meet in each half's mirror."""
     size = int(mirrors.max()) + 1
     low, high = np.full(size, np.iinfo(np.int64).max), np.full(size, -1)
     np.minimum.at(low, mirrors, users)

@@ -181,7 +181,7 @@ class _Waiting:
         self._waiting = np.repeat(np.arange(len(self._missing)), self._missing)[order]
         """Tasks, sorted by the call that they wait for."""
         self._open = np.bincount(wanted, minlength=len(work.calls))
-        """Of each call, how many records are not made yet."""
+        """Number of records of each call that are not made yet."""
         self._begin = np.concatenate([[0], np.cumsum(self._open)])
         self.answered = bytearray(len(work.calls))
         self.cached = bytearray(len(work.calls))

@@ -249,7 +249,7 @@ def _most_pairs(config: RunConfig) -> int:
 
 
 def _set_aside(suite: Suite, everything: Suite, config: RunConfig) -> Suite:
-    """Without the questions whose pairs are users' histories, under every context, so that all score the same."""
+    """Return the suite without questions whose pairs are users' histories, so that all contexts score the same."""
     if not (most := _most_pairs(config)):
         return suite
     aside = questions_aside(everything, suite, most, config.seed)

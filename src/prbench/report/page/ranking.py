@@ -20,7 +20,7 @@ class RankingLine(NamedTuple):
     label: str
     context: str
     scored: ContextResult | BaselineResult
-    """What the result says of this model in this context."""
+    """Result of this model in this context."""
     credits: Credits
     baseline: bool = False
 

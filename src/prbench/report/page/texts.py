@@ -20,9 +20,9 @@ class Texts(NamedTuple):
 
     pairs: Mapping[str, Pair]
     suites: Mapping[str, Suite]
-    """By run folder, for those whose suite was found."""
+    """Suites by run folder, for those whose suite was found."""
     problems: tuple[str, ...]
-    """Why some or all texts are missing, in words for the page."""
+    """Reasons why some or all texts are missing, in words for the page."""
 
 
 def load_texts(evidence: ReportEvidence) -> Texts:
@@ -108,7 +108,7 @@ class Reconstructions:
         self._made: dict[tuple[int, int, str], Reconstruction] = {}
 
     def of(self, entry: ReportedRun) -> Reconstruction | None:
-        """Of a run; None where its suite is not at hand."""
+        """Return the reconstruction of a run; None where its suite is not at hand."""
         suite = self._suites.get(str(entry.path))
         if suite is None:
             return None
@@ -125,6 +125,6 @@ def _borne_out(found: ShownPosts, record: Record) -> bool:
 
 
 def dropped_positions(posts: Sequence[Post], dropped: Sequence[str]) -> Iterator[int]:
-    """Where the posts that were left out stand among all."""
+    """Yield the places of the posts that were left out among all."""
     missing = set(dropped)
     return (position for position, post in enumerate(posts) if post.id in missing)
