@@ -51,16 +51,29 @@ test-browser: $(VENV)/.dev ## all pages in a real browser; installs Chromium whe
 	@$(BIN)/python tests/browser/install.py
 	$(BIN)/python -m pytest -m 'browser or not browser' -rs tests/browser
 
-# Inspect AI in an environment of its own: its dependencies are many, and none of ours.
-$(VENV)-inspect/.ready:
-	@$(PYTHON) -m venv $(VENV)-inspect
-	$(VENV)-inspect/bin/python -m pip --disable-pip-version-check --quiet install 'inspect-ai>=0.3.100'
+# Harnesses and trackers in environments of their own, with prbench beside them: their dependencies are many.
+BESIDE = -m pip --disable-pip-version-check --quiet install
+$(VENV)-inspect/.ready $(VENV)-lm-eval/.ready $(VENV)-track/.ready: pyproject.toml
+	@echo "installing into $(@D) …"
+	@$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python $(BESIDE) $(PACKAGES) .
 	@touch $@
+$(VENV)-inspect/.ready: PACKAGES = 'inspect-ai>=0.3.285'
+$(VENV)-lm-eval/.ready: PACKAGES = 'lm-eval>=0.4.13'
+$(VENV)-track/.ready: PACKAGES = 'wandb>=0.31' 'mlflow>=3.17'
 
-.PHONY: test-inspect test-integrations
-test-integrations: test-inspect
-test-inspect: $(VENV)/.dev $(VENV)-inspect/.ready ## Inspect AI reads our logs
-	INSPECT_PYTHON=$(VENV)-inspect/bin/python $(BIN)/python -m pytest -rs tests/report/test_export.py -k inspect
+.PHONY: test-inspect test-lm-eval test-track test-integrations
+test-integrations: test-inspect test-lm-eval test-track
+test-inspect: $(VENV)/.dev $(VENV)-inspect/.ready ## Inspect AI reads our logs and runs its task on the suites
+	$(VENV)-inspect/bin/python $(BESIDE) --no-deps --force-reinstall .
+	INSPECT_PYTHON=$(CURDIR)/$(VENV)-inspect/bin/python $(BIN)/python -m pytest -rs tests/report/test_export.py tests/harnesses -k inspect
+
+test-lm-eval: $(VENV)/.dev $(VENV)-lm-eval/.ready ## lm-evaluation-harness runs its tasks on the suites
+	$(VENV)-lm-eval/bin/python $(BESIDE) --no-deps --force-reinstall .
+	LM_EVAL_PYTHON=$(CURDIR)/$(VENV)-lm-eval/bin/python $(BIN)/python -m pytest -rs tests/harnesses -k lm_eval
+
+test-track: $(VENV)/.dev $(VENV)-track/.ready ## wandb and mlflow hold what a run found
+	TRACK_PYTHON=$(CURDIR)/$(VENV)-track/bin/python $(BIN)/python -m pytest -rs tests/report/test_trackers.py
 
 # vLLM in an environment of its own: it is spoken to over the wire, never imported.
 $(VENV)-vllm/.ready: tests/integrations/vllm.txt
@@ -150,7 +163,7 @@ scorecard: personal ## docs/scorecard.md from studies/scorecard.toml
 	$(BIN)/prbench scorecard --from studies/scorecard.toml --curves --page docs/scorecard.md -o runs/scorecard/page
 
 .PHONY: downstream
-downstream: personal ## the study of docs/studies/downstream.md; continues where it stopped (hours)
+downstream: personal ## the study of docs/lab/downstream.md; continues where it stopped (hours)
 	$(BIN)/python studies/downstream.py
 
 suite: $(VENV)/.core ## compile the embedded suite from its sources
@@ -162,7 +175,7 @@ real-people: $(VENV)/.dev ## the study of real people; continues where it stoppe
 	$(BIN)/python studies/real_people.py
 
 .PHONY: people-curve
-people-curve: $(VENV)/.dev ## the study of docs/studies/people.md; continues where it stopped (hours)
+people-curve: $(VENV)/.dev ## the study of docs/lab/people.md; continues where it stopped (hours)
 	$(BIN)/python studies/people_curve.py
 
 clean: ## remove the virtual environment, the built pages and caches

@@ -37,7 +37,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import tiny_models
 from prbench.data import Suite, load_pairs
 from prbench.models import ModelOptions, load_model
-from prbench.serve.items import Item, ItemError
+from prbench.serve.items import ItemError, ScoreItem
 from prbench.serve.views import Views
 from prbench.types import Context, Pair
 
@@ -119,7 +119,7 @@ def reference(case: Case) -> list[float]:
     views = Views(suite(), model, Context.parse(case.context))  # type: ignore[arg-type]
     scores = []
     for item in case.items:
-        (view,) = views.show([Item.model_validate(item)])
+        (view,) = views.show([ScoreItem.model_validate(item)])
         if isinstance(view, ItemError):
             raise SystemExit(f"case {case.name!r}: {view.message}")
         ((_, outcome),) = list(model.rate([view]))  # type: ignore[union-attr]

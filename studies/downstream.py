@@ -1,4 +1,4 @@
-"""The study of docs/studies/downstream.md: does the score on `mirror` predict best-of-N and PPO, better than rivals do?
+"""The study of docs/lab/downstream.md: does the score on `mirror` predict best-of-N and PPO, better than rivals do?
 
     make downstream           # or: python studies/downstream.py [best-of-n] [benchmarks] [ppo] [correlate]
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RECIPE = ROOT / "studies" / "downstream.toml"
 BEST_OF_N, PPO, WORK = Path("runs/best-of-n"), Path("runs/ppo"), Path("runs/downstream")
 RIVAL = WORK / "rival.jsonl"
-PAGE = ROOT / "docs" / "studies" / "downstream-tables.md"
+PAGE = ROOT / "docs" / "lab" / "downstream-tables.md"
 JUDGE, SECOND_JUDGE = "stances:tfidf#passages", "stances:tfidf"
 SLOW = "lm:"
 SLOW_PAIRS = 240

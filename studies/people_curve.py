@@ -27,9 +27,9 @@ from prbench.models.personal.artifact import PersonalRecord
 from prbench.models.personal.stance_encoder import AXES
 from prbench.results import load_run, versus
 from prbench.show import interval, percent, points
-from prbench.show.charts.lines import Line, LinePoint, line_bounds, line_chart
+from prbench.show.charts.lines import ChartLine, LinePoint, line_bounds, line_chart
 from prbench.stats import Estimate
-from prbench.train import TrainOptions, train
+from prbench.train import TrainConfig, train
 
 ROOT = Path(__file__).resolve().parents[1]
 METHODS = ("user-bt", "vpl", "pal", "lore", "gpo", "cross", "stances", "contrast")
@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("--encoder", default="embed:minilm")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--work", type=Path, default=ROOT / "runs" / "people-curve")
-    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "studies" / "people.md")
+    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "lab" / "people.md")
     given = parser.parse_args()
     plan = Plan(given.suite, tuple(given.methods), tuple(sorted(set(given.couples))), given.encoder, given.seed)
     print(write_page(given.page, plan, study(plan, given.work)))
@@ -115,31 +115,31 @@ def _train(plan: Plan, work: Path, method: str, couples: int, out: Path) -> None
     basic = {"encoder": plan.encoder, "seed": plan.seed, **plan.changes.get(method, {})}
     place: dict[str, Any] = {"suite": plan.suite, "people": couples}
     if method == "cross":
-        from prbench.train.cross import CrossOptions, train_cross
+        from prbench.train.cross import CrossConfig, train_cross
 
         basic["base"] = basic.pop("encoder")
-        train_cross(CrossOptions(**basic), out, **place)
+        train_cross(CrossConfig(**basic), out, **place)
     elif method == "contrast":
-        from prbench.train.contrast import ContrastOptions, train_contrast
+        from prbench.train.contrast import ContrastConfig, train_contrast
 
-        train_contrast(ContrastOptions(**basic), out, **place)
+        train_contrast(ContrastConfig(**basic), out, **place)
     elif method == "stances":
         tuned = _tuned(plan, work, couples)
         axes = len(json.loads((tuned / AXES).read_text(encoding="utf-8")))
         over = {"encoder": f"embed:{tuned}#stances+vectors", "settings": {"axes": axes}}
-        train(TrainOptions(method=method, **{**REFERENCE, **basic, **over}), out, **place)
+        train(TrainConfig(method=method, **{**REFERENCE, **basic, **over}), out, **place)
     else:
-        train(TrainOptions(method=method, **basic), out, **place)
+        train(TrainConfig(method=method, **basic), out, **place)
 
 
 def _tuned(plan: Plan, work: Path, couples: int) -> Path:
     """An encoder tuned on these couples; a tuning that is finished or was interrupted is taken up."""
-    from prbench.train.encoder import TuneOptions
+    from prbench.train.encoder import EncoderConfig
     from prbench.train.tune import tune
 
     out = work / f"encoder-{couples}"
     options = {"base": plan.encoder, "seed": plan.seed, **plan.changes.get("encoder", {})}
-    tune(TuneOptions(**options), out, suite=plan.suite, people=couples)
+    tune(EncoderConfig(**options), out, suite=plan.suite, people=couples)
     return out
 
 
@@ -227,14 +227,16 @@ def draw(plan: Plan, found: Sequence[Point]) -> str:
         ]
         for method in plan.methods
     }
-    chance = Line("chance", [LinePoint(couples, 50.0) for couples in (plan.couples[0], plan.couples[-1])], "dashed")
-    bounds = line_bounds([chance, *(Line(method, line) for method, line in curves.items())])
+    chance = ChartLine(
+        "chance", [LinePoint(couples, 50.0) for couples in (plan.couples[0], plan.couples[-1])], "dashed"
+    )
+    bounds = line_bounds([chance, *(ChartLine(method, line) for method, line in curves.items())])
     panels = []
     for place, method in enumerate(plan.methods):
-        behind = [Line(other, line, "quiet") for other, line in curves.items() if other != method]
+        behind = [ChartLine(other, line, "quiet") for other, line in curves.items() if other != method]
         panel = line_chart(
             method,
-            [chance, *behind, Line(method, curves[method])],
+            [chance, *behind, ChartLine(method, curves[method])],
             across="training couples",
             what="Accuracy on test in percent",
             logarithmic=True,

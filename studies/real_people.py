@@ -23,11 +23,11 @@ from people.tastes import Blind, Factors, Habit, Neighbours, OwnTaste, RatedFact
 from people.trained import Trained, open_reader, train_method
 from people.worlds import Source, World, known_items, new_items
 
-from prbench.build import MirrorOptions
+from prbench.build import MirrorConfig
 from prbench.config import cache_folder, digest
 from prbench.errors import DataError
 from prbench.models.personal.reader import Reader
-from prbench.train import TrainOptions
+from prbench.train import TrainConfig
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, help="what is learned and measured; default: under the cache folder")
     parser.add_argument("--quick", action="store_true", help="a small rehearsal that never looks at test")
     parser.add_argument("--before-test", action="store_true", help="the whole study, but stop before test is looked at")
-    parser.add_argument("--page", type=Path, help="default: docs/studies/real-people.md; before test, the work folder")
+    parser.add_argument("--page", type=Path, help="default: docs/lab/real-people.md; before test, the work folder")
     given = parser.parse_args()
     plan = QUICK if given.quick else dataclasses.replace(FULL, final=not given.before_test)
     work = given.work or cache_folder() / "studies" / ("real-people-quick" if given.quick else "real-people")
@@ -47,7 +47,7 @@ def main() -> None:
         raise DataError(f"--work {str(work)!r} is inside the repository", hint="what people said must stay outside")
     book = Book(work)
     findings = {world.name: (world, study(world, plan, book)) for world in worlds(given.data, plan, work)}
-    default = ROOT / "docs" / "studies" / "real-people.md" if plan.final else work / "real-people.md"
+    default = ROOT / "docs" / "lab" / "real-people.md" if plan.final else work / "real-people.md"
     print(page.write(given.page or default, plan, findings, book))
 
 
@@ -58,9 +58,9 @@ def worlds(data: Path, plan: Plan, work: Path) -> Iterator[World]:
     for path in (*jokes[:2], *arguments[:2]):
         if not path.is_file():
             raise DataError(f"{str(path)!r} is not at hand", hint="--data names the folder of the logs")
-    mirror = MirrorOptions(seed=plan.seed, max_pairs=plan.most_pairs)
+    mirror = MirrorConfig(seed=plan.seed, max_pairs=plan.most_pairs)
     together = {
-        split: MirrorOptions(seed=plan.seed, splits=(0, 0, 100), max_pairs=most) for split, most in plan.pairs.items()
+        split: MirrorConfig(seed=plan.seed, splits=(0, 0, 100), max_pairs=most) for split, most in plan.pairs.items()
     }
     yield known_items(jokes, "known jokes", together, work)
     yield new_items(jokes, "new jokes", mirror, work)
@@ -75,7 +75,7 @@ def study(world: World, plan: Plan, book: Book, encoder: str = "embed:minilm") -
 
 def candidates(world: World, plan: Plan, book: Book, encoder: str) -> Iterator[Candidate]:
     """Everything that is tried: who knows nothing, who knows the shots, who knows other people too."""
-    basic = TrainOptions(method="bt", encoder=encoder, seed=plan.seed, shots=max(plan.shots), **plan.training)
+    basic = TrainConfig(method="bt", encoder=encoder, seed=plan.seed, shots=max(plan.shots), **plan.training)
     reader = functools.cache(lambda: open_reader(basic))
     trained = functools.partial(_trained, world, book, reader)
     if not world.told:  # who reads no reasons earns what the world without reasons says
@@ -85,7 +85,7 @@ def candidates(world: World, plan: Plan, book: Book, encoder: str) -> Iterator[C
     for method in plan.methods:
         settings = {
             ", ".join(f"{name} {value:g}" for name, value in grid.items()): trained(
-                TrainOptions.model_validate({**basic.model_dump(), "method": method, **grid})
+                TrainConfig.model_validate({**basic.model_dump(), "method": method, **grid})
             )
             for grid in plan.grid
         }
@@ -136,7 +136,7 @@ def _find(world: World, candidate: Candidate, plan: Plan, book: Book) -> Finding
     return Finding(candidate, setting, tried, cells)
 
 
-def _trained(world: World, book: Book, reader: Callable[[], Reader], options: TrainOptions) -> Callable[[], Taste]:
+def _trained(world: World, book: Book, reader: Callable[[], Reader], options: TrainConfig) -> Callable[[], Taste]:
     """Train when it is asked for; the folder's name says everything that the weights depend on."""
 
     def make() -> Taste:

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from html import unescape
 from pathlib import Path
 
-from prbench.annotate.answer import DIMENSIONS, PLACES, Answer, Scores
+from prbench.annotate.answer import DIMENSIONS, PLACES, AnnotatorAnswer, Scores
 from prbench.annotate.serve import Endpoint, listen
 from prbench.annotate.store import Store
-from prbench.annotate.study import Opened, StudyOptions, open_study
+from prbench.annotate.study import AnnotationConfig, Opened, open_study
 from prbench.annotate.tasks import next_code, save, show
 from prbench.data import Suite
 from prbench.types import Aspect, Pair, Post
@@ -51,7 +51,7 @@ def study(
 ) -> Opened:
     """Make (or continue) a study in `path/annotations.sqlite`."""
     suite = Suite.of(pairs() if of is None else of, name="tea")
-    return open_study(path / "annotations.sqlite", suite, StudyOptions(names=tuple(names), **options))
+    return open_study(path / "annotations.sqlite", suite, AnnotationConfig(names=tuple(names), **options))
 
 
 def scores(value: int | Mapping[str, int] = 3) -> Scores:
@@ -61,16 +61,16 @@ def scores(value: int | Mapping[str, int] = 3) -> Scores:
 
 
 def fill(store: Store, annotator: int, decide: object) -> None:
-    """Answer every pair of an annotator: `decide(shown, green_first)` gives an Answer."""
+    """Answer every pair of an annotator: `decide(shown, green_first)` gives an AnnotatorAnswer."""
     with store.writing() as connection:  # one transaction for all: tests need not wait for the disk each time
         while (code := next_code(connection, annotator)) is not None:
             shown = show(connection, annotator, code)
             assert save(connection, shown, shown.version, decide(shown, shown.first.startswith("Green"))) == "saved"
 
 
-def prefer_green(shown: object, green_first: bool) -> Answer:
+def prefer_green(shown: object, green_first: bool) -> AnnotatorAnswer:
     """Follows every label, and rates all alike."""
-    return Answer(preference="first" if green_first else "second", first=scores(), second=scores())
+    return AnnotatorAnswer(preference="first" if green_first else "second", first=scores(), second=scores())
 
 
 class Site:

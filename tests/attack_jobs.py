@@ -89,7 +89,7 @@ def study(folder: str, environment: Mapping[str, str], out: str) -> None:
 def training(folder: str, environment: Mapping[str, str], out: str, encoder: str) -> None:
     """A training that takes its time over every epoch."""
     settle(folder, environment)
-    from prbench.train import TrainOptions, train
+    from prbench.train import TrainConfig, train
 
-    options = TrainOptions(method="user-bt", encoder=f"embed:{encoder}", epochs=10, patience=10, batch=4, shots=2)
+    options = TrainConfig(method="user-bt", encoder=f"embed:{encoder}", epochs=10, patience=10, batch=4, shots=2)
     train(options, Path(out), suite="suite.jsonl", listener=lambda epoch: time.sleep(0.05))

@@ -16,7 +16,7 @@ import torch
 from prbench.models.personal.method import Method, Width, make
 from prbench.models.personal.person import stack
 from prbench.models.personal.reader import Reader
-from prbench.train import TrainOptions
+from prbench.train import TrainConfig
 from prbench.train.loop import Training
 from prbench.types import Judgment, Pair, Post
 
@@ -128,7 +128,7 @@ def world(name: str, part: str, *, users: int, each: int, posts: int = 2, hidden
 
 def student(name: str, train: World, validation: World, folder: Path, **options: Any) -> Training:
     given = {"epochs": 8, "batch": 64, "learning_rate": 0.02, "weight_decay": 0.0, "strangers": 0.0, "keep_posts": 1.0}
-    settings = TrainOptions.model_validate(
+    settings = TrainConfig.model_validate(
         {"method": name, "settings": SETTINGS[name], "post_window": 0, "answer_window": 0, **given, **options}
     )
     return Training(settings, train.pairs, validation.pairs, reader(), folder)

@@ -34,3 +34,12 @@ def test_nothing_private_is_imported_from_another_room():
         dotted = ".".join(path.relative_to(SOURCES).with_suffix("").parts)
         reached[dotted] = {name for name in imported(path) if private(name) and room_of(name) != room_of(dotted)}
     assert not {name: found for name, found in reached.items() if found}
+
+
+def test_no_public_class_has_the_name_of_another():
+    homes: dict[str, list[str]] = {}
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(str(path.relative_to(SOURCES)))
+    assert not {name: places for name, places in homes.items() if len(places) > 1}

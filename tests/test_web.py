@@ -13,7 +13,7 @@ from markupsafe import Markup
 from prbench import web
 from prbench.data import Suite
 from prbench.models.python import wrap
-from prbench.report.view import Live
+from prbench.report.view import LivePages
 from prbench.report.view import serve as view
 from prbench.serve import ServeConfig, serving
 from prbench.show.page import shell
@@ -49,7 +49,7 @@ def plain(tmp_path, body=b"ok"):
 
 @contextmanager
 def viewer(tmp_path):
-    with view(Live([tmp_path], lambda runs: {"/": shell("t", Markup("<p>x</p>"))})) as server:
+    with view(LivePages([tmp_path], lambda runs: {"/": shell("t", Markup("<p>x</p>"))})) as server:
         yield server.port, "/"
 
 

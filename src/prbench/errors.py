@@ -89,6 +89,8 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "annotate": ("starlette", "nltk"),
     "ppo": ("torch", "transformers", "safetensors", "gguf", "accelerate", "datasets", "peft", "trl"),
     "scale": ("ray",),
+    "wandb": ("wandb",),
+    "mlflow": ("mlflow",),
 }
 """Optional dependencies by extra, as they are imported; pyproject.toml says which versions."""
 

@@ -22,7 +22,7 @@ from prbench.models.personal.features import FeatureStore
 from prbench.models.personal.rater import PersonalRater, load
 from prbench.models.personal.reader import Reader
 from prbench.models.registry import load_encoder
-from prbench.train import TrainOptions
+from prbench.train import TrainConfig
 from prbench.types import AnswerView, Pair, Post
 
 
@@ -42,13 +42,13 @@ class _ItemReader(Reader):
         return {}
 
 
-def open_reader(options: TrainOptions) -> Reader:
+def open_reader(options: TrainConfig) -> Reader:
     """The frozen encoder of a training, with its vectors kept in the cache folder."""
     encoder = FeatureStore(load_encoder(options.encoder, ModelOptions()))
     return _ItemReader(encoder, post_window=options.post_window, answer_window=options.answer_window)
 
 
-def train_method(world: World, options: TrainOptions, reader: Reader, folder: Path) -> PersonalRecord:
+def train_method(world: World, options: TrainConfig, reader: Reader, folder: Path) -> PersonalRecord:
     """Train on people of train, stop early on people of validation; a model that is there already is taken as it is."""
     if (folder / RECORD).is_file():
         return read_record(folder, f"personal:{folder}")

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from prbench.build import MirrorOptions, build_mirror
+from prbench.build import MirrorConfig, build_mirror
 from prbench.config import digest
 from prbench.data.rows import read_rows
 from prbench.errors import DataError
@@ -93,13 +93,13 @@ class World:
         return tuple(Post(id=f"{user}/{number}", text=reason) for number, reason in enumerate(reasons))
 
 
-def new_items(source: Source, name: str, options: MirrorOptions, work: Path, *, told: bool = False) -> World:
+def new_items(source: Source, name: str, options: MirrorConfig, work: Path, *, told: bool = False) -> World:
     """People and items both apart, as `build mirror` splits them; `seen-users` asks people of train about test."""
     built = _build(source, options, work)
     return checked(World(name, built.pairs, built.shots, built.texts, ratings={}, told=told))
 
 
-def known_items(source: Source, name: str, options: Mapping[str, MirrorOptions], work: Path) -> World:
+def known_items(source: Source, name: str, options: Mapping[str, MirrorConfig], work: Path) -> World:
     """People apart, items shared: one mirrored suite for each group of people, over all items."""
     everybody: dict[str, dict[str, float]] = defaultdict(dict)
     item = source.columns.get("item", "item")
@@ -149,7 +149,7 @@ class _Built(NamedTuple):
     """Of a log of ratings: the items of each person's profile."""
 
 
-def _build(source: Source, options: MirrorOptions, work: Path) -> _Built:
+def _build(source: Source, options: MirrorConfig, work: Path) -> _Built:
     """Make the suite, or read what was kept of it."""
     options = options.model_copy(update={"columns": dict(source.columns)})
     content = hashlib.sha256(source.log.read_bytes() + source.items.read_bytes()).hexdigest()

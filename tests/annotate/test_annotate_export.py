@@ -5,10 +5,10 @@ import json
 import pytest
 
 from annotate_study import fill, pairs, prefer_green, scores, study
-from prbench.annotate.answer import Answer
+from prbench.annotate.answer import AnnotatorAnswer
 from prbench.annotate.export import export
 from prbench.annotate.own_posts import keep_posts
-from prbench.build import MirrorOptions, build_mirror
+from prbench.build import MirrorConfig, build_mirror
 from prbench.data import load_pairs
 from prbench.errors import ConfigError
 
@@ -21,7 +21,7 @@ def lover(wanted, reason=""):
     def decide(shown, green_first):
         number = int(shown.first.split("number ")[1].split(".")[0])
         green = (number + wanted) % 2 == 0
-        return Answer(preference="first" if green == green_first else "second", reason=reason)
+        return AnnotatorAnswer(preference="first" if green == green_first else "second", reason=reason)
 
     return decide
 
@@ -51,7 +51,7 @@ def test_mode_self_feeds_build_mirror(told, tmp_path):
         out / "judgments.jsonl",
         out / "items.jsonl",
         tmp_path / "suite",
-        MirrorOptions(splits=(0, 0, 100)),
+        MirrorConfig(splits=(0, 0, 100)),
     )
     assert built.card.exactness.exact
     suite = load_pairs(tmp_path / "suite" / "pairs.parquet")
@@ -92,7 +92,7 @@ def test_cannot_tell_is_equal_and_no_pair(tmp_path):
     opened = study(tmp_path, mode="self")
     with opened.store.writing() as connection:
         keep_posts(connection, 1, ["one", "two", "three"], start=True)
-    fill(opened.store, 1, lambda shown, green: Answer(preference="unsure"))
+    fill(opened.store, 1, lambda shown, green: AnnotatorAnswer(preference="unsure"))
     written = export(opened.store, tmp_path / "export")
     assert {row["choice"] for row in rows(tmp_path / "export" / "judgments.jsonl")} == {"equal"}
     assert "pairs.jsonl" not in {path.name for path in written}
@@ -103,7 +103,9 @@ def test_mode_pairs_gives_ratings_by_label(tmp_path):
 
     def decide(shown, green_first):
         good, bad = scores(5), scores(2)
-        return Answer(preference="unsure", first=good if green_first else bad, second=bad if green_first else good)
+        return AnnotatorAnswer(
+            preference="unsure", first=good if green_first else bad, second=bad if green_first else good
+        )
 
     fill(opened.store, 2, decide)
     assert [path.name for path in export(opened.store, tmp_path / "export")] == ["annotations.jsonl"]

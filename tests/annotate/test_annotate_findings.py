@@ -6,7 +6,7 @@ import random
 import pytest
 
 from annotate_study import fill, pairs, prefer_green, scores, study
-from prbench.annotate.answer import Answer
+from prbench.annotate.answer import AnnotatorAnswer
 from prbench.annotate.claim import judge, judge_preference, judge_quality
 from prbench.annotate.equivalence import Equivalence
 from prbench.annotate.findings import find
@@ -34,7 +34,7 @@ def rater(seed, *, green=0.9, lead=0.0, unsure=0.05):
         first, second = ("green", "black") if green_first else ("black", "green")
         wanted = first if (chance.random() < green) == (first == "green") else second
         preference = "unsure" if chance.random() < unsure else "first" if wanted == first else "second"
-        return Answer(preference=preference, first=scores(given[first]), second=scores(given[second]))
+        return AnnotatorAnswer(preference=preference, first=scores(given[first]), second=scores(given[second]))
 
     return decide
 
@@ -125,7 +125,7 @@ def test_only_the_latest_version_counts_and_changes_are_counted(tmp_path):
     fill(opened.store, 1, prefer_green)
     with opened.store.writing() as connection:
         shown = show(connection, 1, last_code(connection, 1))
-        turned = Answer(
+        turned = AnnotatorAnswer(
             preference="second" if shown.answer.preference == "first" else "first", first=scores(1), second=scores(1)
         )
         save(connection, shown, 1, turned)
@@ -151,7 +151,7 @@ def test_whoever_deleted_is_counted_and_nothing_else(tmp_path):
 def test_halves_of_a_couple_are_one_cluster(tmp_path):
     suite = mirrored(couples=1, questions=6)
     opened = study(tmp_path, suite, pairs=None)
-    fill(opened.store, 1, lambda shown, _: Answer(preference="first", first=scores(), second=scores()))
+    fill(opened.store, 1, lambda shown, _: AnnotatorAnswer(preference="first", first=scores(), second=scores()))
     found = find(opened.store)
     assert (found.judgments, found.pairs, found.texts) == (12, 12, 6)
     assert "12 pairs of 6 different texts" in render(tables(found), "table")
@@ -159,9 +159,9 @@ def test_halves_of_a_couple_are_one_cluster(tmp_path):
 
 def test_in_mode_self_there_is_no_label_to_meet(tmp_path):
     opened = study(tmp_path, mode="self", names=("ann", "bob", "cy"))
-    fill(opened.store, 1, lambda shown, green: Answer(preference="first" if green else "second"))
-    fill(opened.store, 2, lambda shown, green: Answer(preference="second" if green else "first"))
-    fill(opened.store, 3, lambda shown, green: Answer(preference="unsure"))
+    fill(opened.store, 1, lambda shown, green: AnnotatorAnswer(preference="first" if green else "second"))
+    fill(opened.store, 2, lambda shown, green: AnnotatorAnswer(preference="second" if green else "first"))
+    fill(opened.store, 3, lambda shown, green: AnnotatorAnswer(preference="unsure"))
     found = find(opened.store)
     assert (found.claim, found.quality, found.preference.agreement) == (None, {}, None)
     assert (found.preference.disputed, found.preference.mirrored) == (6, 12)

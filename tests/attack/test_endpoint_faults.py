@@ -20,7 +20,7 @@ import scripted_writer
 from campaigns import Campaign, times
 from fake_server import FakeServer, Fault, Plan, Seen, chat_reply
 from prbench import evaluate
-from prbench.build.written import Limits, PairsOptions, build_aspects, build_pairs
+from prbench.build.written import PairsConfig, SpendingLimits, build_aspects, build_pairs
 from prbench.config import ModelOptions
 from prbench.data import Suite, load_pairs, load_questions
 from prbench.files import read_models
@@ -150,13 +150,13 @@ def _plans(out: Path) -> dict[object, object]:
 
 def _build(server: FakeServer, out: Path, options: ModelOptions) -> None:
     author = chat.load_generator(f"author@{server.url}", options, backoff=FAST)
-    build_aspects(POSTS, out / "aspects.jsonl", author, limits=Limits(skip_failed=True))
+    build_aspects(POSTS, out / "aspects.jsonl", author, limits=SpendingLimits(skip_failed=True))
     build_pairs(
         out / "aspects.jsonl",
         out / "pairs",
         author,
-        options=PairsOptions(title="t"),
-        limits=Limits(skip_failed=True),
+        options=PairsConfig(title="t"),
+        limits=SpendingLimits(skip_failed=True),
     )
 
 

@@ -18,7 +18,7 @@ from hostile_requests import Door, Sent, draw
 from prbench import evaluate
 from prbench.data import Suite
 from prbench.models.python import wrap
-from prbench.report.view import Live, build_pages, serve
+from prbench.report.view import LivePages, build_pages, serve
 from prbench.serve import ServeConfig, serving
 from serve_models import Adaptive
 from small_suite import follows_posts, mirrored
@@ -92,7 +92,7 @@ def _annotate(folder: Path) -> Iterator[Server]:
 def _view(folder: Path) -> Iterator[Server]:
     run = folder / "run"
     evaluate(wrap(follows_posts, "py:view:follows"), mirrored(), contexts=["none", "profile"], resamples=100, out=run)
-    with serve(Live([run], build_pages)) as server:
+    with serve(LivePages([run], build_pages)) as server:
 
         def sound() -> object:
             return [httpx.get(f"{server.url}{path}").text for path in ("", "progress.json")]

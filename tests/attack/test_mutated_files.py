@@ -42,10 +42,10 @@ from prbench.scorecard.settings import read_settings_file
 from prbench.serve.feedback import FeedbackFile
 from prbench.studies.best_of_n import best_of_n, make_settings, parse_model, read_settings
 from prbench.studies.ppo import checkpoint as training
-from prbench.studies.ppo.history import Step, read_history
+from prbench.studies.ppo.history import TrainingStep, read_history
 from prbench.studies.sections import study_page
 from prbench.studies.study import read_study
-from prbench.train import TrainOptions, train
+from prbench.train import TrainConfig, train
 from prbench.types import AnswerView, Judgment, Outcome
 from small_suite import Spy, mirrored
 from split_suite import write_suite
@@ -142,7 +142,7 @@ def _make_personal(folder: Path) -> None:
     suite = write_suite(folder / "suite.jsonl")
     with pytest.MonkeyPatch.context() as patch, contextlib.chdir(folder):
         patch.setenv("PRBENCH_CACHE", str(folder / "cache"))
-        options = TrainOptions(method="user-bt", encoder=f"embed:{encoder}", epochs=1, batch=8, shots=2)
+        options = TrainConfig(method="user-bt", encoder=f"embed:{encoder}", epochs=1, batch=8, shots=2)
         train(options, folder / "model", suite=str(suite))
         calibrate("personal:model", suite, limit=8)  # a scale knows the address of its model
 
@@ -210,7 +210,7 @@ def _make_training(folder: Path) -> None:
     training.keep(folder / "training", {"seed": 1, "policy": {"address": "lm:tiny"}}, {"step": 3, "weights": WEIGHTS})
     with Appender(folder / "training" / "history.jsonl") as lines:
         for number in range(4):
-            lines.append(Step(step=number, reward=0.5, kl=0.1, entropy=None, length=3.0, ended=1.0, dropped=0))
+            lines.append(TrainingStep(step=number, reward=0.5, kl=0.1, entropy=None, length=3.0, ended=1.0, dropped=0))
 
 
 def _go_on(folder: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prbench.audit import Audit, Figure, Settings, Verdict, audit, default_settings, load_people, load_settings
+from prbench.audit import Audit, AuditConfig, CheckVerdict, Figure, audit, default_settings, load_people, load_settings
 from prbench.errors import ConfigError, DataError
 from prbench.texts import Shingles, near_duplicates, words
 from prbench.types import Pair, Post
@@ -109,7 +109,7 @@ def test_a_half_alone_tilts_its_answers_and_the_baselines(sound):
     assert "1 halves" in figure(found, "mirror", "mirror tags").examples[0].detail
     assert len(figure(found, "mirror", "answers chosen").examples) == 2
     accuracy = figure(found, "user-blind accuracy", "random: accuracy")
-    assert accuracy.verdict is Verdict.FAIL
+    assert accuracy.verdict is CheckVerdict.FAIL
     assert "split train" in {example.ids[0] for example in accuracy.examples}
     assert "split test" not in {example.ids[0] for example in accuracy.examples}
 
@@ -137,12 +137,13 @@ def test_a_pole_that_looks_different(sound, addition, measure):
     planted = rewritten(sound, lambda text, pole: text + addition if pole == "swift" and addition not in text else text)
     found = audit(planted, checks=["style"])
     wrong = figure(found, "style", f"tempo: {measure}")
-    assert wrong.verdict is Verdict.FAIL
+    assert wrong.verdict is CheckVerdict.FAIL
     assert wrong.value < 0
     assert ":tempo:" in wrong.examples[0].ids[0]
     exempt = default_settings().model_copy(update={"exempt": {"tempo": (measure,)}})
     assert (
-        figure(audit(planted, settings=exempt, checks=["style"]), "style", f"tempo: {measure}").verdict is Verdict.PASS
+        figure(audit(planted, settings=exempt, checks=["style"]), "style", f"tempo: {measure}").verdict
+        is CheckVerdict.PASS
     )
 
 
@@ -152,14 +153,14 @@ def test_a_pole_that_is_hard_to_read(sound):
     found = audit(planted, checks=["reading level"])
     assert verdict(found, "reading level") == "warn"
     assert figure(found, "reading level", "manner").value > 10
-    assert figure(found, "reading level", "reach").verdict is Verdict.PASS
+    assert figure(found, "reading level", "reach").verdict is CheckVerdict.PASS
 
 
 def test_a_rater_that_prefers_a_pole(sound):
     planted = rewritten(sound, lambda text, pole: text + " Bado" if pole == "nearby" and "Bado" not in text else text)
     found = audit(planted, checks=["preference", "user-blind accuracy"])
     wrong = figure(found, "preference", "reach: longer")
-    assert (wrong.verdict, wrong.value) == (Verdict.WARN, 0.0)
+    assert (wrong.verdict, wrong.value) == (CheckVerdict.WARN, 0.0)
     assert figure(found, "user-blind accuracy", "longer").value == 0.5
 
 
@@ -173,7 +174,7 @@ def test_answers_that_are_nearly_the_same(sound):
     ]
     found = audit(planted, checks=["duplicates"])
     wrong = figure(found, "duplicates", "answers that are nearly")
-    assert wrong.verdict is Verdict.FAIL
+    assert wrong.verdict is CheckVerdict.FAIL
     assert wrong.examples[0].ids[0].startswith("u0a:q0:")
 
 
@@ -214,7 +215,7 @@ def test_a_text_copied_into_the_profile(sound, check, what, text):
     own = _own(sound)
     found = audit(with_post(sound, "u5b", f"Kaba lido nemo. {text(own).upper()} Zuva pero."), checks=[check])
     wrong = figure(found, check, f"{what}")
-    assert wrong.verdict is Verdict.FAIL
+    assert wrong.verdict is CheckVerdict.FAIL
     assert wrong.examples[0].ids[0] == "u5b-11"
 
 
@@ -226,7 +227,7 @@ def test_the_standard_copied_into_an_answer(sound):
         for pair in sound
     ]
     wrong = figure(audit(planted, checks=["standard"]), "standard", "reasons, narratives in answers")
-    assert wrong.verdict is Verdict.FAIL
+    assert wrong.verdict is CheckVerdict.FAIL
     assert wrong.examples[0].ids[0] == f"{sound[0].id}#chosen"
 
 
@@ -239,7 +240,7 @@ def test_somebody_elses_standard_is_no_leak(sound):
 def test_a_post_that_names_its_pole(sound):
     found = audit(with_post(sound, "u5b", "Tempo: swift, please. " + "Kaba lido nemo. " * 15), checks=["names"])
     wrong = figure(found, "names", "posts")
-    assert wrong.verdict is Verdict.FAIL
+    assert wrong.verdict is CheckVerdict.FAIL
     assert wrong.examples[0].ids == ("u5b-11",)
     assert wrong.examples[0].detail == "'tempo', 'swift'"
 
@@ -252,10 +253,10 @@ def test_a_name_that_everybody_uses_is_no_label(sound):
     # `manner` concerns the users of all splits through seen-users, but not the answers to questions without it.
     everyday = default_settings().model_copy(update={"everyday": ("severe",)})
     planted = [change(pair) for pair in sound]
-    assert figure(audit(planted, checks=["names"]), "names", "posts").verdict is Verdict.FAIL
-    assert figure(audit(planted, settings=everyday, checks=["names"]), "names", "posts").verdict is Verdict.PASS
+    assert figure(audit(planted, checks=["names"]), "names", "posts").verdict is CheckVerdict.FAIL
+    assert figure(audit(planted, settings=everyday, checks=["names"]), "names", "posts").verdict is CheckVerdict.PASS
     common = rewritten(planted, lambda text, pole: text if text.endswith("Severe.") else f"{text} Severe.")
-    assert figure(audit(common, checks=["names"]), "names", "posts").verdict is Verdict.PASS
+    assert figure(audit(common, checks=["names"]), "names", "posts").verdict is CheckVerdict.PASS
 
 
 @pytest.mark.parametrize(
@@ -272,7 +273,7 @@ def test_evidence_that_does_not_hold(sound, evidence, which, name):
     target = _own(sound).id
     found = audit(changed(sound, lambda pair: pair.id == target, change), checks=["evidence"])
     wrong = figure(found, "evidence", which)
-    assert wrong.verdict is Verdict.FAIL
+    assert wrong.verdict is CheckVerdict.FAIL
     assert wrong.examples[0].ids[0] == target
     assert name is None or name in wrong.examples[0].ids
 
@@ -304,9 +305,11 @@ def test_a_pole_whose_people_write_more(sound):
     planted = [longer_posts(pair, 30 if at.get(pair.user) == "swift" else 0) for pair in sound]
     found = audit(planted, checks=["histories"])
     assert verdict(found, "histories") == "warn"
-    assert figure(found, "histories", "tempo: words").verdict is Verdict.WARN
-    exempt = Settings(exempt={"tempo": ("words",)})
-    assert figure(audit(planted, settings=exempt, checks=["histories"]), "histories", "tempo").verdict is Verdict.PASS
+    assert figure(found, "histories", "tempo: words").verdict is CheckVerdict.WARN
+    exempt = AuditConfig(exempt={"tempo": ("words",)})
+    assert (
+        figure(audit(planted, settings=exempt, checks=["histories"]), "histories", "tempo").verdict is CheckVerdict.PASS
+    )
 
 
 def test_halves_with_unlike_numbers_of_posts(sound):
@@ -318,8 +321,8 @@ def test_halves_with_unlike_numbers_of_posts(sound):
 def test_posts_that_show_something_and_are_longer(sound):
     filler = [Post(id=f"silent-{number}", text="Moni rela tiso.", category="x") for number in range(4)]
     planted = [with_(pair, profile=(*pair.profile, *filler)) for pair in sound]
-    assert figure(audit(planted, checks=["histories"]), "histories", "words of posts").verdict is Verdict.WARN
-    assert figure(audit(sound, checks=["histories"]), "histories", "words of posts").verdict is Verdict.PASS
+    assert figure(audit(planted, checks=["histories"]), "histories", "words of posts").verdict is CheckVerdict.WARN
+    assert figure(audit(sound, checks=["histories"]), "histories", "words of posts").verdict is CheckVerdict.PASS
 
 
 def test_a_user_who_wants_both_poles(sound):
@@ -428,7 +431,7 @@ def test_a_question_in_two_splits(sound):
 
 def test_a_couple_in_two_splits(sound):
     planted = changed(sound, lambda pair: pair.tags["couple"] == "c5", lambda pair: tagged(pair, couple="c0"))
-    assert figure(audit(planted, checks=["splits"]), "splits", "couples").verdict is Verdict.FAIL
+    assert figure(audit(planted, checks=["splits"]), "splits", "couples").verdict is CheckVerdict.FAIL
 
 
 def test_an_unseen_axis_in_train(sound):
@@ -454,7 +457,7 @@ def test_a_stance_that_is_not_in_the_text(sound):
     found = audit(rewritten(sound, plain), checks=["probe"])
     assert verdict(found, "probe") == "fail"
     assert figure(found, "probe", "mean").low <= 0.5
-    assert figure(found, "probe", "tempo").verdict is Verdict.WARN
+    assert figure(found, "probe", "tempo").verdict is CheckVerdict.WARN
 
 
 def test_a_suite_without_tags_has_the_checks_that_apply():
@@ -466,10 +469,10 @@ def test_a_suite_without_tags_has_the_checks_that_apply():
     ]
     found = audit(pairs)
     assert verdict(found, "mirror") == "not applicable"
-    assert figure(found, "user-blind accuracy", "longer").verdict is Verdict.WARN
+    assert figure(found, "user-blind accuracy", "longer").verdict is CheckVerdict.WARN
     assert figure(found, "user-blind accuracy", "longer").low == 1.0
-    assert figure(found, "user-blind accuracy", "shorter").verdict is Verdict.PASS
-    assert figure(found, "style", "all pairs: words").verdict is Verdict.WARN
+    assert figure(found, "user-blind accuracy", "shorter").verdict is CheckVerdict.PASS
+    assert figure(found, "style", "all pairs: words").verdict is CheckVerdict.WARN
     assert verdict(found, "duplicates") == "fail"
 
 
@@ -480,7 +483,7 @@ def test_a_rater_of_ones_own_is_asked_without_the_user(sound, tmp_path, monkeypa
     monkeypatch.syspath_prepend(tmp_path)
     found = audit(sound, raters=["py:own_rater:likes_swift"], checks=["preference", "user-blind accuracy"])
     liked = figure(found, "preference", "tempo: py:own_rater:likes_swift")
-    assert (liked.verdict, liked.value) == (Verdict.WARN, 0.0)
+    assert (liked.verdict, liked.value) == (CheckVerdict.WARN, 0.0)
     assert figure(found, "user-blind accuracy", "py:own_rater").value == 0.5
 
 
@@ -490,8 +493,8 @@ def test_a_rater_that_says_nothing_has_no_preference(sound, tmp_path, monkeypatc
     address = "py:silent_rater:silent"
     found = audit(sound, raters=[address], checks=["user-blind accuracy", "preference"])
     assert figure(found, "user-blind accuracy", f"{address}: accuracy").value is None
-    assert figure(found, "user-blind accuracy", f"{address}: couples of answers").verdict is Verdict.WARN
-    assert figure(found, "preference", f"tempo: {address}").verdict is Verdict.NOT_APPLICABLE
+    assert figure(found, "user-blind accuracy", f"{address}: couples of answers").verdict is CheckVerdict.WARN
+    assert figure(found, "preference", f"tempo: {address}").verdict is CheckVerdict.NOT_APPLICABLE
 
 
 def test_a_comparer_is_asked_in_both_orders(sound, tmp_path, monkeypatch):
@@ -546,7 +549,7 @@ def test_near_duplicates_are_exact(texts, threshold):
 
 
 def test_settings_have_no_order_of_chance():
-    assert Settings().model_dump_json() == Settings().model_dump_json()
+    assert AuditConfig().model_dump_json() == AuditConfig().model_dump_json()
     assert list(default_settings().everyday) == sorted(default_settings().everyday)
 
 

@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from prbench import evaluate
 from prbench.models.python import wrap
-from prbench.report.view import Live, build_pages, serve
+from prbench.report.view import LivePages, build_pages, serve
 from prbench.show.page import shell
 from small_suite import follows_posts, mirrored
 
@@ -48,7 +48,7 @@ def finish(run, half):
 
 
 def test_the_real_pages_follow_the_run(page, run, half):
-    with serve(Live([half], build_pages, pause_s=0.1)) as server:
+    with serve(LivePages([half], build_pages, pause_s=0.1)) as server:
         page.goto(server.url)
         page.wait_for_selector("text=half: 24 of 72 records (33 %)")
         finish(run, half)
@@ -65,7 +65,7 @@ def long_page(runs):
 
 
 def test_the_place_is_kept(page, half):
-    live = Live([half], long_page, pause_s=0.1)
+    live = LivePages([half], long_page, pause_s=0.1)
     with serve(live) as server:
         page.goto(server.url)
         page.evaluate("scrollTo(0, 3000); window.before = true")
@@ -75,7 +75,7 @@ def test_the_place_is_kept(page, half):
 
 
 def test_a_reader_who_types_is_asked_first(page, half):
-    live = Live([half], long_page, pause_s=0.1)
+    live = LivePages([half], long_page, pause_s=0.1)
     with serve(live) as server:
         page.goto(server.url)
         page.fill("input[name=find]", "abc")
@@ -91,7 +91,7 @@ def test_a_reader_who_types_is_asked_first(page, half):
 
 
 def test_a_server_that_stops_is_said(page, half):
-    with serve(Live([half], long_page)) as server:
+    with serve(LivePages([half], long_page)) as server:
         page.goto(server.url)
         page.wait_for_selector("#live-state:has-text('half')")
     page.wait_for_selector("text=The server has stopped")

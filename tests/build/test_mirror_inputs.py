@@ -8,13 +8,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from prbench.build import MirrorOptions, build_mirror, parse_splits
+from prbench.build import MirrorConfig, build_mirror, parse_splits
 from prbench.build.columns import ITEM_FIELDS, Columns
 from prbench.build.items import read_items
 from prbench.build.log import read_log
 from prbench.errors import ConfigError, DataError
 
-ALL_TEST = MirrorOptions(splits=(0, 0, 1))
+ALL_TEST = MirrorConfig(splits=(0, 0, 1))
 RATINGS = [(f"u{user}", item, (user % 2 * 2 - 1) * item) for user in range(12) for item in range(8)]
 JUDGMENTS = [(f"u{user}", f"{2 * item}", f"{2 * item + 1}", "ab"[user % 2]) for user in range(12) for item in range(4)]
 
@@ -37,7 +37,7 @@ def log(tmp_path: Path) -> Path:
 
 def refused(log: Path, items: Path, **options: object) -> DataError:
     with pytest.raises(DataError) as caught:
-        build_mirror(log, items, options=MirrorOptions.model_validate(options))
+        build_mirror(log, items, options=MirrorConfig.model_validate(options))
     return caught.value
 
 
@@ -163,7 +163,7 @@ def test_bad_items_are_named(tmp_path: Path, log: Path):
 
 def test_columns_can_be_mapped(items: Path, log: Path):
     log.write_text(lines("who,joke,stars", RATINGS))
-    assert len(build_mirror(log, items, options=MirrorOptions(columns={"user": "who", "item": "joke"})).suite) > 0
+    assert len(build_mirror(log, items, options=MirrorConfig(columns={"user": "who", "item": "joke"})).suite) > 0
     assert "did you mean 'joke'" in refused(log, items, columns={"user": "who", "item": "jokes"}).hint
     assert "unknown field 'usr'" in refused(log, items, columns={"usr": "who"}).message
 
@@ -198,9 +198,9 @@ def test_the_gap_decides_what_is_a_preference(items: Path, log: Path):
 
 def test_splits_are_read(items: Path):
     assert parse_splits("8/1/1") == (8.0, 1.0, 1.0)
-    assert MirrorOptions(splits=parse_splits("3/0/1")).shares == (0.75, 0.0, 0.25)
+    assert MirrorConfig(splits=parse_splits("3/0/1")).shares == (0.75, 0.0, 0.25)
     for wrong in ("60/40", "a/b/c", ""):
         with pytest.raises(ConfigError):
             parse_splits(wrong)
     with pytest.raises(ValueError, match="negative"):
-        MirrorOptions(splits=(-1, 1, 1))
+        MirrorConfig(splits=(-1, 1, 1))

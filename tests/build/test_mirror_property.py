@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from prbench.build import MirrorBuild, MirrorOptions, build_mirror
+from prbench.build import MirrorBuild, MirrorConfig, build_mirror
 from prbench.errors import DataError
 from prbench.types import Pair
 
@@ -52,7 +52,7 @@ SHAPES = st.builds(
     twins=st.integers(0, 3),
 )
 OPTIONS = st.builds(
-    MirrorOptions,
+    MirrorConfig,
     seed=st.integers(0, 2**70),
     splits=st.sampled_from([(60.0, 20.0, 20.0), (0.0, 0.0, 1.0), (50.0, 0.0, 50.0), (1.0, 1.0, 1.0)]),
     max_pairs=st.sampled_from([None, 2, 7, 40]),
@@ -110,7 +110,7 @@ def rows_of(log: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def build_from(shape: Shape, options: MirrorOptions) -> tuple[MirrorBuild, list[dict[str, str]]] | None:
+def build_from(shape: Shape, options: MirrorConfig) -> tuple[MirrorBuild, list[dict[str, str]]] | None:
     """The build and the rows of its log; None where the log is rightly refused."""
     with tempfile.TemporaryDirectory() as folder:
         log, items = write_log(shape, Path(folder))
@@ -145,7 +145,7 @@ def texts_shown(pair: Pair) -> set[str]:
 @given(shape=SHAPES, options=OPTIONS, salt=st.integers(), buckets=st.sampled_from([2, 5, 2**64]))
 @SETTINGS
 def test_any_function_of_question_and_answers_gets_exactly_half(
-    shape: Shape, options: MirrorOptions, salt: int, buckets: int
+    shape: Shape, options: MirrorConfig, salt: int, buckets: int
 ):
     built = build_from(shape, options)
     if built is None:
@@ -167,7 +167,7 @@ def test_any_function_of_question_and_answers_gets_exactly_half(
 
 @given(shape=SHAPES, options=OPTIONS)
 @SETTINGS
-def test_couples_are_whole_and_labels_are_what_the_users_said(shape: Shape, options: MirrorOptions):
+def test_couples_are_whole_and_labels_are_what_the_users_said(shape: Shape, options: MirrorConfig):
     built = build_from(shape, options)
     if built is None:
         return
@@ -211,7 +211,7 @@ def _said(shape: Shape, rows: list[dict[str, str]], min_gap: float | None) -> di
 
 @given(shape=SHAPES, options=OPTIONS)
 @SETTINGS
-def test_users_and_items_do_not_cross_splits(shape: Shape, options: MirrorOptions):
+def test_users_and_items_do_not_cross_splits(shape: Shape, options: MirrorConfig):
     built = build_from(shape, options)
     if built is None:
         return
@@ -231,7 +231,7 @@ def test_users_and_items_do_not_cross_splits(shape: Shape, options: MirrorOption
 
 @given(shape=SHAPES, options=OPTIONS)
 @SETTINGS
-def test_no_user_is_asked_about_an_item_of_the_context(shape: Shape, options: MirrorOptions):
+def test_no_user_is_asked_about_an_item_of_the_context(shape: Shape, options: MirrorConfig):
     built = build_from(shape, options)
     if built is None:
         return
@@ -249,7 +249,7 @@ def test_no_user_is_asked_about_an_item_of_the_context(shape: Shape, options: Mi
 
 @given(shape=SHAPES, options=OPTIONS)
 @SETTINGS
-def test_bounds_hold_and_every_judgment_is_accounted_for(shape: Shape, options: MirrorOptions):
+def test_bounds_hold_and_every_judgment_is_accounted_for(shape: Shape, options: MirrorConfig):
     built = build_from(shape, options)
     if built is None:
         return
@@ -270,7 +270,7 @@ def test_the_same_seed_gives_the_same_suite_whatever_the_order_of_rows(kind: str
     first = build_mirror(log, items)
     assert len(first.suite) > 20
     assert build_mirror(log, items).card == first.card
-    assert build_mirror(log, items, options=MirrorOptions(seed=1)).suite.record.fingerprint != first.card.fingerprint
+    assert build_mirror(log, items, options=MirrorConfig(seed=1)).suite.record.fingerprint != first.card.fingerprint
     header, *rows = log.read_text().splitlines()
     if kind == "judgments":  # of repeated judgments the first gives the reason, so keep one of each
         rows = list({tuple(sorted(row.split(",")[:3])): row for row in rows}.values())

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from prbench.build import MirrorOptions, build_mirror, count_mirrored
+from prbench.build import MirrorConfig, build_mirror, count_mirrored
 from prbench.build.columns import ITEM_FIELDS, Columns
 from prbench.build.items import read_items
 from prbench.build.judgments import JudgmentLog
@@ -46,7 +46,7 @@ def test_arguments_make_an_exact_suite(tmp_path: Path):
 @pytest.mark.slow
 @needs_jokes
 def test_jokes_make_an_exact_suite():
-    options = MirrorOptions(columns={"item": "joke"}, max_pairs=2000, max_per_user=10)
+    options = MirrorConfig(columns={"item": "joke"}, max_pairs=2000, max_per_user=10)
     build = build_mirror(RATINGS, JOKES, options=options)
     assert build.card.exactness.exact
     assert len(build.suite) == 2000

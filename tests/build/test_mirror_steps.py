@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from prbench.build import Preferences, count_mirrored
 from prbench.build.couples import bound, match, share_out
-from prbench.build.options import MirrorOptions
+from prbench.build.options import MirrorConfig
 from prbench.build.splits import NOWHERE, split_users
 
-SHARES = MirrorOptions().shares
+SHARES = MirrorConfig().shares
 
 
 def preferences(rows: list[tuple[int, int, int, bool]]) -> Preferences:

@@ -12,8 +12,8 @@ import scripted_writer
 from fake_server import FakeServer, Fault, Seen, first_attempts, no_fault, where
 from prbench.audit import audit
 from prbench.build.card import prove_exact
-from prbench.build.written import Bounds, Decoding, Limits, PairsOptions, build_aspects, build_pairs
-from prbench.build.written.replies import Replies, Request
+from prbench.build.written import Bounds, Decoding, PairsConfig, SpendingLimits, build_aspects, build_pairs
+from prbench.build.written.replies import Replies, WritingRequest
 from prbench.config import ModelOptions, Price
 from prbench.contexts.derange import mirror_twins
 from prbench.data import Suite, load_pairs, load_questions
@@ -47,12 +47,12 @@ def aspects(server, tmp_path) -> Path:
     return tmp_path / "aspects.jsonl"
 
 
-def pairs_of(aspects: Path, out: Path, server: FakeServer, limits: Limits | None = None, tries=3, **options):
+def pairs_of(aspects: Path, out: Path, server: FakeServer, limits: SpendingLimits | None = None, tries=3, **options):
     build_pairs(
         aspects,
         out,
         author(server),
-        options=PairsOptions(title="t", **options),
+        options=PairsConfig(title="t", **options),
         decoding=Decoding(tries=tries),
         limits=limits,
     )
@@ -300,7 +300,7 @@ def test_a_build_whose_server_died_goes_on_and_comes_to_the_same_bytes(server, a
             aspects,
             broken,
             author(server, concurrency=1),
-            options=PairsOptions(title="t", mirror="all"),
+            options=PairsConfig(title="t", mirror="all"),
         )
     assert "the same command goes on" in error.value.hint
     assert len(rows(broken / "answers.jsonl")) == answered
@@ -342,19 +342,19 @@ def test_a_finished_mirrored_build_is_estimated_at_nothing_and_fits_any_budget(s
 
     server.answer = write
     priced = author(server, price=Price(per_million_in=1, per_million_out=1))
-    options = PairsOptions(title="t", mirror="all")
+    options = PairsConfig(title="t", mirror="all")
     first = build_pairs(aspects, tmp_path / "pairs", priced, options=options)
     assert first.publication.card.rejected["answers"]
     server.requests.clear()
-    again = build_pairs(aspects, tmp_path / "pairs", priced, options=options, limits=Limits(max_cost_usd=0))
+    again = build_pairs(aspects, tmp_path / "pairs", priced, options=options, limits=SpendingLimits(max_cost_usd=0))
     assert not server.requests
     assert (again.estimate.requests - again.estimate.in_journal, again.estimate.cost_usd) == (0, 0.0)
     assert again.publication.card == first.publication.card
 
 
 def test_a_mirrored_build_is_estimated_by_what_it_sends(server, aspects, tmp_path):
-    found = build_pairs(aspects, tmp_path / "pairs", author(server), options=PairsOptions(mirror="all"), dry_run=True)
-    build_pairs(aspects, tmp_path / "pairs", author(server), options=PairsOptions(mirror="all"))
+    found = build_pairs(aspects, tmp_path / "pairs", author(server), options=PairsConfig(mirror="all"), dry_run=True)
+    build_pairs(aspects, tmp_path / "pairs", author(server), options=PairsConfig(mirror="all"))
     prompts = [Prompt(tuple(Message(**message) for message in seen.body["messages"])) for seen in server.requests]
     sent = sum(map(author(server).length, prompts))
     assert found.estimate.requests == len(server.requests)
@@ -387,7 +387,7 @@ def test_a_request_that_is_never_answered_stops_the_build_or_is_counted(server, 
     with pytest.raises(ModelError, match="4 of 16 requests were not answered") as error:
         pairs_of(aspects, tmp_path / "pairs", server)
     assert "--skip-failed" in error.value.hint
-    suite = pairs_of(aspects, tmp_path / "pairs", server, Limits(skip_failed=True))
+    suite = pairs_of(aspects, tmp_path / "pairs", server, SpendingLimits(skip_failed=True))
     assert len(suite) == 6
     assert {row["id"] for row in rows(tmp_path / "pairs" / "rejects.jsonl")} == {"p04", "p09"}
 
@@ -398,7 +398,7 @@ def test_a_dry_run_asks_and_writes_nothing(server, aspects, tmp_path):
         aspects,
         tmp_path / "pairs",
         author(server, price=Price(per_million_in=1, per_million_out=2)),
-        options=PairsOptions(mirror="all"),
+        options=PairsConfig(mirror="all"),
         dry_run=True,
         say=said.append,
     )
@@ -413,13 +413,15 @@ def test_a_dry_run_asks_and_writes_nothing(server, aspects, tmp_path):
 def test_a_budget_is_kept_before_and_while_spending(server, aspects, tmp_path):
     priced = author(server, price=Price(per_million_in=1e6, per_million_out=0), concurrency=1)
     with pytest.raises(BudgetError, match="not started"):
-        build_pairs(aspects, tmp_path / "pairs", priced, limits=Limits(max_cost_usd=10))
+        build_pairs(aspects, tmp_path / "pairs", priced, limits=SpendingLimits(max_cost_usd=10))
     assert not server.requests
     with pytest.raises(BudgetError, match="price is not known"):
-        build_pairs(aspects, tmp_path / "pairs", author(server), limits=Limits(max_cost_usd=10))
+        build_pairs(aspects, tmp_path / "pairs", author(server), limits=SpendingLimits(max_cost_usd=10))
     cheap = author(server, price=Price(per_million_in=0, per_million_out=1e5), concurrency=1)
     with pytest.raises(BudgetError, match="stopped after"):  # replies of 10 tokens, a dollar each: more than foreseen
-        build_pairs(aspects, tmp_path / "pairs", cheap, options=PairsOptions(words=5), limits=Limits(max_cost_usd=11.5))
+        build_pairs(
+            aspects, tmp_path / "pairs", cheap, options=PairsConfig(words=5), limits=SpendingLimits(max_cost_usd=11.5)
+        )
     assert len(rows(tmp_path / "pairs" / "answers.jsonl")) == 12
 
 
@@ -432,7 +434,7 @@ def test_a_gate_that_cannot_ask_stops_the_build(server, aspects, tmp_path):
 
     server.answer = quality
     server.plan = lambda seen: Fault("reset") if scripted_writer.RULES not in seen.text else None
-    rated = {"options": PairsOptions(title="t"), "rater": author(server)}
+    rated = {"options": PairsConfig(title="t"), "rater": author(server)}
     with pytest.raises(ModelError, match="which a gate asks, did not answer"):
         build_pairs(aspects, tmp_path / "pairs", author(server), **rated)
     assert not (tmp_path / "pairs" / "pairs.parquet").exists()
@@ -471,7 +473,7 @@ class Judge:
 def test_what_a_judge_said_is_kept_and_a_judge_who_is_out_stops_the_build(server, aspects, tmp_path):
     suite = pairs_of(aspects, tmp_path / "before", server)
     judge = Judge({pair.chosen for pair in suite if pair.user != "marta"})
-    judged = {"options": PairsOptions(title="t"), "judges": [judge]}
+    judged = {"options": PairsConfig(title="t"), "judges": [judge]}
     with pytest.raises(ModelError, match="out for lunch"):
         build_pairs(aspects, tmp_path / "pairs", author(server), **judged)
     judge.out, judge.asked = False, 0
@@ -488,16 +490,16 @@ def test_the_card_counts_only_what_the_judges_of_this_build_said(server, aspects
     suite = pairs_of(aspects, tmp_path / "pairs", server)
     judge = Judge({pair.chosen for pair in suite})
     judge.out = False
-    asked = build_pairs(aspects, tmp_path / "pairs", author(server), options=PairsOptions(title="t"), judges=[judge])
+    asked = build_pairs(aspects, tmp_path / "pairs", author(server), options=PairsConfig(title="t"), judges=[judge])
     assert asked.publication.card.spent_on_gates.calls == 16
-    without = build_pairs(aspects, tmp_path / "pairs", author(server), options=PairsOptions(title="t"))
+    without = build_pairs(aspects, tmp_path / "pairs", author(server), options=PairsConfig(title="t"))
     assert without.publication.card.spent_on_gates.calls == 0
-    again = build_pairs(aspects, tmp_path / "pairs", author(server), options=PairsOptions(title="t"), judges=[judge])
+    again = build_pairs(aspects, tmp_path / "pairs", author(server), options=PairsConfig(title="t"), judges=[judge])
     assert (again.publication.card, judge.asked) == (asked.publication.card, 16)
 
 
 def test_two_builds_do_not_write_to_one_journal(server, aspects, tmp_path):
-    request = {"a": Request(Instruction("{{ x }}").fill(x="hello"), lambda text: text)}
+    request = {"a": WritingRequest(Instruction("{{ x }}").fill(x="hello"), lambda text: text)}
     with Replies(author(server), tmp_path / "j.jsonl", Decoding()) as first:
         first.ask("greetings", request)
         with (

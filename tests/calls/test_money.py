@@ -17,7 +17,7 @@ import pytest
 from fake_server import FakeServer, Fault, every, first_attempts
 from prbench import evaluate
 from prbench.build.written import Decoding
-from prbench.build.written.replies import Replies, Request
+from prbench.build.written.replies import Replies, WritingRequest
 from prbench.calls import Budget, CallCache, Spending
 from prbench.calls.budget import FILE, read_spending
 from prbench.config import ModelOptions, Price, RunConfig
@@ -181,7 +181,7 @@ def test_a_run_without_a_price_keeps_no_spend_file_and_says_nothing_of_money(tmp
 
 
 def test_a_build_stops_at_its_limit_over_all_starts(tmp_path):
-    requests = {str(n): Request(Prompt((Message("user", f"Say {n}."),)), lambda text: text) for n in range(40)}
+    requests = {str(n): WritingRequest(Prompt((Message("user", f"Say {n}."),)), lambda text: text) for n in range(40)}
     with FakeServer() as server:
         options = ModelOptions(price=PRICE, concurrency=AT_ONCE)
 

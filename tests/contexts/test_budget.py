@@ -8,10 +8,10 @@ from typing import cast
 
 import pytest
 
-from prbench.contexts.budget import Fitted, PromptBudget, Unfit, render_all
+from prbench.contexts.budget import FittedView, PromptBudget, Unfit, render_all
 from prbench.models.protocols import Model, Windowed
 from prbench.models.python import wrap
-from prbench.rank import BM25, Ranker
+from prbench.rank import BM25, PostRanker
 from prbench.types import Message, PairView, Post, Prompt
 from tiny_models import CHAT_TEMPLATE, CORPUS, pair_tokenizer, tokenizer
 
@@ -19,7 +19,7 @@ from tiny_models import CHAT_TEMPLATE, CORPUS, pair_tokenizer, tokenizer
 class MeasuredWhole:
     """The way before: every try is measured whole. Slow, and right by construction."""
 
-    def __init__(self, model: Model, ranker: Ranker) -> None:
+    def __init__(self, model: Model, ranker: PostRanker) -> None:
         known = isinstance(model, Windowed) and model.window is not None
         self._model = model
         self._ranker = ranker
@@ -27,10 +27,10 @@ class MeasuredWhole:
         self._window = cast(int, cast(Windowed, model).window) if known else sys.maxsize
         self._posts: dict[str, int] = {}
 
-    def fit(self, view: PairView) -> Fitted | Unfit:
+    def fit(self, view: PairView) -> FittedView | Unfit:
         """Drop posts until the view fits, keeping at least one and the original order."""
         if self._window == sys.maxsize or self._fits(view):
-            return Fitted(view, ())
+            return FittedView(view, ())
         if not view.posts:
             over = self._whole(view) - self._window
             return Unfit(f"question and answer alone are {over} tokens over the window of {self._window}")
@@ -38,7 +38,7 @@ class MeasuredWhole:
         if not kept:
             return Unfit(f"not even one of {len(view.posts)} posts fits the window of {self._window} tokens")
         shown = _showing(view, kept)
-        return Fitted(shown, tuple(post.id for post in view.posts if post not in set(kept)))
+        return FittedView(shown, tuple(post.id for post in view.posts if post not in set(kept)))
 
     def _chosen(self, view: PairView) -> list[Post]:
         """The most relevant posts that fit together: first by added lengths, then as measured whole."""
@@ -175,5 +175,5 @@ def test_sums_that_are_far_off_are_measured_instead():
     found = PromptBudget(model, BM25())
     for view in views(60):
         fitted = found.fit(view)
-        if isinstance(fitted, Fitted):
+        if isinstance(fitted, FittedView):
             assert max(squared(prompt) for prompt in render_all(model, fitted.view)) <= 300

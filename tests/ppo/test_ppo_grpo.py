@@ -9,18 +9,18 @@ from ppo_world import PlantedJudge, tiny_policy, tiny_suite
 from prbench.errors import ModelError
 from prbench.studies.best_of_n import parse_model
 from prbench.studies.ppo.history import HISTORY, read_history
-from prbench.studies.ppo.options import PPOOptions
+from prbench.studies.ppo.options import PPOConfig
 from prbench.studies.ppo.recipe import ppo_study
-from prbench.studies.ppo.settings import PPOSettings
+from prbench.studies.ppo.settings import PPOStudyConfig
 
 pytest.importorskip("trl")
 
-OPTIONS = PPOOptions(algorithm="grpo", steps=3, prompts=2, rollouts=4, new_tokens=6, posts=0, epochs=2, temperature=1)
+OPTIONS = PPOConfig(algorithm="grpo", steps=3, prompts=2, rollouts=4, new_tokens=6, posts=0, epochs=2, temperature=1)
 
 
 @pytest.mark.filterwarnings("ignore")  # TRL's and its libraries' own
 def test_grpo_trains_answers_and_is_judged_as_ppo_is(tmp_path: Path):
-    settings = PPOSettings(
+    settings = PPOStudyConfig(
         policy=tiny_policy(tmp_path / "policy", initializer_range=0.15), items=8, judge_pairs=20, options=OPTIONS
     )
     rewards = [parse_model("py:ppo_world:e_share")]
@@ -42,7 +42,7 @@ def test_grpo_trains_answers_and_is_judged_as_ppo_is(tmp_path: Path):
 def test_grpo_killed_while_it_saves_goes_on_from_what_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     from peft import PeftModel
 
-    settings = PPOSettings(policy=tiny_policy(tmp_path / "policy", initializer_range=0.15), items=8, options=OPTIONS)
+    settings = PPOStudyConfig(policy=tiny_policy(tmp_path / "policy", initializer_range=0.15), items=8, options=OPTIONS)
     rewards, out, save = [parse_model("py:ppo_world:e_share")], tmp_path / "ppo", PeftModel.save_pretrained
 
     def killed(model: Any, place: str, *rest: Any, **more: Any) -> None:
@@ -69,7 +69,7 @@ def test_grpo_killed_while_it_saves_goes_on_from_what_is_whole(tmp_path: Path, m
 @pytest.mark.filterwarnings("ignore")
 def test_grpo_with_a_reward_model_that_never_answers_ends(tmp_path: Path):
     options = OPTIONS.model_copy(update={"steps": 7, "epochs": 1})
-    settings = PPOSettings(policy=tiny_policy(tmp_path / "policy", initializer_range=0.15), items=8, options=options)
+    settings = PPOStudyConfig(policy=tiny_policy(tmp_path / "policy", initializer_range=0.15), items=8, options=options)
     with pytest.raises(ModelError, match="no usable reward in 5 steps"):
         ppo_study(settings, [parse_model("py:ppo_world:broken")], tmp_path / "ppo", suite=tiny_suite())
     assert not list(tmp_path.glob("ppo/trainings/*/training.json"))

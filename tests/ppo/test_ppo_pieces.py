@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prbench.studies.ppo import loop
-from prbench.studies.ppo.options import PPOOptions
+from prbench.studies.ppo.options import PPOConfig
 from prbench.studies.ppo.trunk import Read
 
 ALL = torch.ones(1, 3, dtype=torch.bool)
@@ -142,7 +142,7 @@ def rollout_by_hand() -> loop.Rollout:
     return loop.Rollout(nothing, tokens, mask, torch.zeros(2, 2), logprobs, base, values, ["", ""])
 
 
-BY_HAND = PPOOptions(
+BY_HAND = PPOConfig(
     kl_weight=0.5 / math.log(2), trace=0.5, epochs=1, target_kl=9, value_weight=0.4, max_norm=99, temperature=0.5
 )
 

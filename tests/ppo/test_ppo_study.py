@@ -14,27 +14,27 @@ from prbench.errors import ConfigError, ModelError, RunError, StudyError
 from prbench.models import load_model
 from prbench.show import render
 from prbench.studies.best_of_n import parse_model
-from prbench.studies.ppo.options import PPOOptions
+from prbench.studies.ppo.options import PPOConfig
 from prbench.studies.ppo.outcome import PPOStudy
 from prbench.studies.ppo.recipe import ppo_study
 from prbench.studies.ppo.section import ppo_section
-from prbench.studies.ppo.settings import PPOSettings
+from prbench.studies.ppo.settings import PPOStudyConfig
 from prbench.studies.ppo.tables import ppo_tables
 from prbench.studies.study import read_study
 from split_suite import write_suite
 
-OPTIONS = PPOOptions(steps=2, prompts=2, rollouts=2, new_tokens=6, posts=1, temperature=1)
+OPTIONS = PPOConfig(steps=2, prompts=2, rollouts=2, new_tokens=6, posts=1, temperature=1)
 REWARDS = [parse_model("py:ppo_world:e_share"), parse_model("shorter")]
 
 
 @pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> PPOSettings:
+def settings(tmp_path_factory: pytest.TempPathFactory) -> PPOStudyConfig:
     policy = tiny_policy(tmp_path_factory.mktemp("policy"), initializer_range=0.15)
-    return PPOSettings(policy=policy, items=8, answers=2, judge_pairs=20, options=OPTIONS)
+    return PPOStudyConfig(policy=policy, items=8, answers=2, judge_pairs=20, options=OPTIONS)
 
 
 @pytest.fixture(scope="module")
-def study(settings: PPOSettings, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def study(settings: PPOStudyConfig, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("study") / "ppo"
     ppo_study(settings, REWARDS, out, suite=tiny_suite(), judge=PlantedJudge(), say=lambda line: None)
     return out
@@ -61,7 +61,7 @@ def test_study_json_is_a_study_of_every_reward_model(study: Path):
     assert found.details["untrained"]["score"]["n"] >= 7
 
 
-def test_continuing_costs_nothing(settings: PPOSettings, study: Path):
+def test_continuing_costs_nothing(settings: PPOStudyConfig, study: Path):
     judge = PlantedJudge()
     before = {path: path.read_bytes() for path in study.rglob("*.jsonl")}
     ppo_study(settings, REWARDS, study, suite=tiny_suite(), judge=judge, say=lambda line: None)
@@ -69,7 +69,7 @@ def test_continuing_costs_nothing(settings: PPOSettings, study: Path):
     assert {path: path.read_bytes() for path in study.rglob("*.jsonl")} == before
 
 
-def test_seeds_of_one_reward_model_are_averaged(settings: PPOSettings, study: Path):
+def test_seeds_of_one_reward_model_are_averaged(settings: PPOStudyConfig, study: Path):
     other = settings.model_copy(update={"options": OPTIONS.model_copy(update={"seed": 1})})
     found = ppo_study(other, REWARDS[1:], study, suite=tiny_suite(), judge=PlantedJudge(), say=lambda line: None)
     assert found is not None
@@ -96,7 +96,7 @@ def graded_items(study: Path, folder: str) -> dict[str, float]:
     return {item: fmean(grades[place] for place in grades if place[0] == item and place[1] in keys) for item in items}
 
 
-def test_two_revisions_of_a_reward_model_are_not_one(settings: PPOSettings, study: Path, tmp_path: Path):
+def test_two_revisions_of_a_reward_model_are_not_one(settings: PPOStudyConfig, study: Path, tmp_path: Path):
     """Retrained under the same name, a reward model is another one: its policies are not averaged with the old ones."""
     out = copy_of(study, tmp_path / "ppo")
     (file,) = (out / "trainings").glob("shorter-*-s0/training.json")
@@ -114,7 +114,7 @@ def test_two_revisions_of_a_reward_model_are_not_one(settings: PPOSettings, stud
         ppo_study(settings, (), out, suite=tiny_suite(), judge=PlantedJudge(), say=told.append)
 
 
-def test_a_policy_that_fell_silent_is_left_out_and_named(settings: PPOSettings, study: Path, tmp_path: Path):
+def test_a_policy_that_fell_silent_is_left_out_and_named(settings: PPOStudyConfig, study: Path, tmp_path: Path):
     out = copy_of(study, tmp_path / "ppo")
     (file,) = (out / "trainings").glob("shorter-*-s0/answers.jsonl")
     silent = [json.loads(line)["key"] for line in file.read_text().splitlines()]
@@ -130,7 +130,7 @@ def test_a_policy_that_fell_silent_is_left_out_and_named(settings: PPOSettings, 
     assert ppo_section(out).body.count("<svg") == 4
 
 
-def test_answers_that_say_nothing_are_graded_0_and_counted(settings: PPOSettings, study: Path, tmp_path: Path):
+def test_answers_that_say_nothing_are_graded_0_and_counted(settings: PPOStudyConfig, study: Path, tmp_path: Path):
     out = copy_of(study, tmp_path / "ppo")
     (file,) = (out / "trainings").glob("shorter-*-s0/answers.jsonl")
     keys = [json.loads(line)["key"] for line in file.read_text().splitlines()]
@@ -158,7 +158,7 @@ def test_tables_and_section_show_every_training(study: Path):
     assert "KL to the base model" in section.body
 
 
-def test_without_a_judge_nothing_is_concluded_until_there_is_one(settings: PPOSettings, tmp_path: Path):
+def test_without_a_judge_nothing_is_concluded_until_there_is_one(settings: PPOStudyConfig, tmp_path: Path):
     told: list[str] = []
     out = tmp_path / "ppo"
     assert ppo_study(settings, REWARDS[1:], out, suite=tiny_suite(), say=told.append) is None
@@ -172,21 +172,21 @@ def test_without_a_judge_nothing_is_concluded_until_there_is_one(settings: PPOSe
     assert list(found.models) == ["shorter"]
 
 
-def test_a_judge_at_chance_ranks_nothing(settings: PPOSettings, study: Path):
+def test_a_judge_at_chance_ranks_nothing(settings: PPOStudyConfig, study: Path):
     with pytest.raises(StudyError, match="at chance"):
         ppo_study(
             settings, (), study, suite=tiny_suite(), judge=PlantedJudge("blind", blind=True), say=lambda line: None
         )
 
 
-def test_a_judge_that_is_ranked_is_refused(settings: PPOSettings, tmp_path: Path):
+def test_a_judge_that_is_ranked_is_refused(settings: PPOStudyConfig, tmp_path: Path):
     judge = PlantedJudge("shorter")
     with pytest.raises(ConfigError, match="share"):
         ppo_study(settings, REWARDS[1:], tmp_path / "x", suite=tiny_suite(), judge=judge, say=lambda line: None)
     assert not (tmp_path / "x").exists()
 
 
-def test_who_learnt_from_the_judges_own_split_is_said_stored_and_shown(settings: PPOSettings, tmp_path: Path):
+def test_who_learnt_from_the_judges_own_split_is_said_stored_and_shown(settings: PPOStudyConfig, tmp_path: Path):
     told: list[str] = []
     judged = settings.model_copy(update={"judge": "stances:tfidf"})
     rewards = [parse_model("py:ppo_world:Taught"), REWARDS[1]]
@@ -199,13 +199,13 @@ def test_who_learnt_from_the_judges_own_split_is_said_stored_and_shown(settings:
     assert "and so was py:ppo_world:Taught" in ppo_section(tmp_path / "ppo").body
 
 
-def test_one_folder_one_study(settings: PPOSettings, study: Path):
+def test_one_folder_one_study(settings: PPOStudyConfig, study: Path):
     longer = settings.model_copy(update={"options": OPTIONS.model_copy(update={"steps": 3})})
     with pytest.raises(RunError, match="steps 2, not 3"):
         ppo_study(longer, REWARDS, study, suite=tiny_suite(), say=lambda line: None)
 
 
-def test_a_reward_model_that_never_answers_trains_nothing(settings: PPOSettings, tmp_path: Path):
+def test_a_reward_model_that_never_answers_trains_nothing(settings: PPOStudyConfig, tmp_path: Path):
     many = settings.model_copy(update={"options": OPTIONS.model_copy(update={"steps": 9})})
     rewards = [parse_model("py:ppo_world:broken")]
     with pytest.raises(ModelError, match="no usable reward"):
@@ -213,12 +213,12 @@ def test_a_reward_model_that_never_answers_trains_nothing(settings: PPOSettings,
     assert not (tmp_path / "ppo" / "study.json").exists()
 
 
-def test_noised_oracles_cannot_pay_new_answers(settings: PPOSettings, tmp_path: Path):
+def test_noised_oracles_cannot_pay_new_answers(settings: PPOStudyConfig, tmp_path: Path):
     with pytest.raises(ConfigError, match="stored answers only"):
         ppo_study(settings, [parse_model("noised-oracle:0.5")], tmp_path / "x", suite=tiny_suite())
 
 
-def test_the_command_trains_and_says_what_is_missing(settings: PPOSettings, tmp_path: Path):
+def test_the_command_trains_and_says_what_is_missing(settings: PPOStudyConfig, tmp_path: Path):
     suite = write_suite(tmp_path / "suite.jsonl")
     sizes = ["--steps", "1", "--prompts", "1", "--rollouts", "2", "--new-tokens", "4", "--posts", "1", "--items", "4"]
     place = ["--suite", str(suite), "--policy", settings.policy, "-o", str(tmp_path / "ppo")]

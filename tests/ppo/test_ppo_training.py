@@ -11,15 +11,15 @@ from prbench.data import Suite
 from prbench.errors import ConfigError, ModelError, RunError, TemplateError
 from prbench.models import ModelCard
 from prbench.studies.ppo.checkpoint import claim
-from prbench.studies.ppo.history import HISTORY, Step, read_history
-from prbench.studies.ppo.loop import Training, sample
-from prbench.studies.ppo.options import PPOOptions
+from prbench.studies.ppo.history import HISTORY, TrainingStep, read_history
+from prbench.studies.ppo.loop import PPOTraining, sample
+from prbench.studies.ppo.options import PPOConfig
 from prbench.studies.ppo.rewards import TextReward
 from prbench.studies.ppo.speaker import Speaker, load_speaker
 from prbench.studies.ppo.training import make_policy
 from prbench.types import Context, Message, Pair, Prompt
 
-OPTIONS = PPOOptions(
+OPTIONS = PPOConfig(
     steps=40,
     prompts=2,
     rollouts=16,
@@ -38,16 +38,16 @@ def speaker(tmp_path_factory: pytest.TempPathFactory) -> Speaker:
     return load_speaker(tiny_policy(tmp_path_factory.mktemp("policy"), initializer_range=0.15), OPTIONS)
 
 
-def training(speaker: Speaker, rater: Any, folder: Path, options: PPOOptions = OPTIONS, key: Any = None) -> Training:
+def training(speaker: Speaker, rater: Any, folder: Path, options: PPOConfig = OPTIONS, key: Any = None) -> PPOTraining:
     suite = tiny_suite()
     pairs = [pair for pair in suite if pair.tags["split"] == "train"]
     reward = TextReward(suite, rater, Context.parse("profile"))
     key = key or {"reward": reward.key, "options": options.identity}
     policy = make_policy(speaker.weights, options)
-    return Training(policy, pairs, reward, speaker.speech, options, folder=folder, key=key)
+    return PPOTraining(policy, pairs, reward, speaker.speech, options, folder=folder, key=key)
 
 
-def mean_gold(made: Training) -> float:
+def mean_gold(made: PPOTraining) -> float:
     """What the policy's answers to a held-out question are worth by the gold reward."""
     from prbench.studies.ppo.training import writer
 
@@ -92,7 +92,7 @@ def test_a_high_price_keeps_the_policy_near_the_base_model(speaker: Speaker, tmp
     far = {}
     for weight in (0.0, 3.0):
         options = OPTIONS.model_copy(update={"steps": 12, "kl_weight": weight, "temperature": 0.8})
-        steps: list[Step] = []
+        steps: list[TrainingStep] = []
         training(speaker, PlantedRater(), tmp_path / str(weight), options).run(steps.append)
         far[weight] = sum(step.kl for step in steps[-4:]) / 4
     assert far[0.0] > 1
@@ -103,7 +103,7 @@ def test_ppo_drops_what_has_no_reward(speaker: Speaker, tmp_path: Path):
     """A reward that is an error or invalid is dropped and counted; it pays nothing, neither 0 nor ½."""
     options = OPTIONS.model_copy(update={"steps": 2})
     made = training(speaker, PlantedRater(failing=["failed", "", "invalid", ""]), tmp_path / "some", options)
-    steps: list[Step] = []
+    steps: list[TrainingStep] = []
     made.run(steps.append)
     assert all(step.dropped >= 16 for step in steps)  # half of 32
     assert all(step.reward is not None and step.reward < 0.5 for step in steps)
@@ -128,7 +128,7 @@ def test_a_resumed_training_ends_as_an_uninterrupted_one(speaker: Speaker, tmp_p
     whole.run()
     broken = training(speaker, PlantedRater(), tmp_path / "broken", options)
 
-    def stop(step: Step) -> None:
+    def stop(step: TrainingStep) -> None:
         if step.step == 3:
             raise KeyboardInterrupt
 
@@ -174,9 +174,9 @@ def test_the_next_reward_model_does_not_resume_the_last_ones_policy(speaker: Spe
 
 def test_the_policy_learns_from_training_questions_only(speaker: Speaker, tmp_path: Path):
     from prbench.studies.ppo.held_out import divide
-    from prbench.studies.ppo.settings import PPOSettings
+    from prbench.studies.ppo.settings import PPOStudyConfig
 
-    settings = PPOSettings(policy="lm:tiny", items=8)
+    settings = PPOStudyConfig(policy="lm:tiny", items=8)
     division = divide(tiny_suite(), settings)
     assert {pair.tags["split"] for pair in division.train} == {"train"}
     assert {item.pair.tags["split"] for item in division.items} == {"test"}
@@ -187,34 +187,34 @@ def test_the_policy_learns_from_training_questions_only(speaker: Speaker, tmp_pa
 
 def test_the_reward_model_sees_what_the_benchmark_shows_it():
     from prbench.contexts import ContextBuilder
-    from prbench.studies.ppo.rewards import Asked
+    from prbench.studies.ppo.rewards import AskedAnswer
 
     suite = tiny_suite()
     pair, context = suite[0], Context.parse("profile")
     rater = PlantedRater()
-    TextReward(suite, rater, context)([Asked(pair, pair.chosen), Asked(pair, pair.rejected)])
+    TextReward(suite, rater, context)([AskedAnswer(pair, pair.chosen), AskedAnswer(pair, pair.rejected)])
     shown = ContextBuilder(suite, rater, seed=0).show(pair, context)
     assert tuple(rater.seen) == shown.view.answers()
 
 
 def test_every_seed_of_a_training_shows_the_stranger_of_the_benchmark(speaker: Speaker, tmp_path: Path):
     from prbench.studies.best_of_n.reward_models import RewardModel
-    from prbench.studies.best_of_n.settings import Ranked
+    from prbench.studies.best_of_n.settings import RewardModelConfig
     from prbench.studies.ppo.held_out import divide
-    from prbench.studies.ppo.rewards import Asked
-    from prbench.studies.ppo.settings import PPOSettings
-    from prbench.studies.ppo.training import Work, train_policy
+    from prbench.studies.ppo.rewards import AskedAnswer
+    from prbench.studies.ppo.settings import PPOStudyConfig
+    from prbench.studies.ppo.training import StudySetup, train_policy
 
     suite, rater, context = tiny_suite(), PlantedRater(), Context.parse("other")
     options = OPTIONS.model_copy(update={"steps": 1, "epochs": 1, "rollouts": 2, "new_tokens": 4, "seed": 1})
-    settings = PPOSettings(policy="lm:tiny", items=4, answers=1, options=options)
-    work = Work(settings, speaker, divide(suite, settings), suite, tmp_path)
-    reward_model = RewardModel("gold", Ranked(address=rater.card.address), rater.card, context, False)
+    settings = PPOStudyConfig(policy="lm:tiny", items=4, answers=1, options=options)
+    work = StudySetup(settings, speaker, divide(suite, settings), suite, tmp_path)
+    reward_model = RewardModel("gold", RewardModelConfig(address=rater.card.address), rater.card, context, False)
     paying: list[TextReward] = []
     train_policy(work, reward_model, rater, lambda step, reward: paying.append(reward))
     shown = {}
     for pair in work.division.train:
-        paying[0]([Asked(pair, "e")])
+        paying[0]([AskedAnswer(pair, "e")])
         shown[pair.id] = rater.seen[-1].posts
     told, otherwise = ({pair.id: stranger(suite, rater, pair, seed) for pair in work.division.train} for seed in (0, 1))
     assert shown == told != otherwise
@@ -231,7 +231,7 @@ def test_what_a_policy_draws_does_not_depend_on_how_long_its_earlier_answers_wer
     """All policies answer held-out questions with the same draws, not only the first eight."""
     from prbench.studies.ppo.loop import Speech
     from prbench.studies.ppo.training import writer
-    from prbench.studies.ppo.trunk import Written
+    from prbench.studies.ppo.trunk import WrittenAnswers
 
     class Drawing:
         """Draws as often as its longest question has words, and says the last draw."""
@@ -239,11 +239,11 @@ def test_what_a_policy_draws_does_not_depend_on_how_long_its_earlier_answers_wer
         def read_prompts(self, prompts: Any, rollouts: int) -> Any:
             return prompts, rollouts
 
-        def write(self, prefix: Any, limit: int, ends: Any, draws: Any, *, adapted: bool) -> Written:
+        def write(self, prefix: Any, limit: int, ends: Any, draws: Any, *, adapted: bool) -> WrittenAnswers:
             prompts, rollouts = prefix
             for _ in range(max(map(len, prompts))):
                 tokens = torch.randint(10**6, (len(prompts) * rollouts, 1), generator=draws)
-            return Written(tokens, tokens, tokens, tokens)
+            return WrittenAnswers(tokens, tokens, tokens, tokens)
 
     speech = Speech(lambda pair: [0] * len(pair.question.split()), str, (-1,))
     write = writer(Drawing(), speech, OPTIONS)  # type: ignore[arg-type]

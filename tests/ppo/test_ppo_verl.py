@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from prbench.cli import app
 from prbench.errors import ConfigError
 from prbench.studies.best_of_n import parse_model
-from prbench.studies.ppo.options import PPOOptions
-from prbench.studies.ppo.settings import PPOSettings
+from prbench.studies.ppo.options import PPOConfig
+from prbench.studies.ppo.settings import PPOStudyConfig
 from prbench.studies.ppo.verl import as_yaml, verl_config, write_verl
 from split_suite import write_suite
 
@@ -22,17 +22,17 @@ SERVER = "http://127.0.0.1:8123"
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> PPOSettings:
-    return PPOSettings(policy="lm:org/name", suite=str(write_suite(tmp_path / "suite.jsonl")), items=8)
+def settings(tmp_path: Path) -> PPOStudyConfig:
+    return PPOStudyConfig(policy="lm:org/name", suite=str(write_suite(tmp_path / "suite.jsonl")), items=8)
 
 
 @pytest.fixture
-def written(settings: PPOSettings, tmp_path: Path) -> Path:
+def written(settings: PPOStudyConfig, tmp_path: Path) -> Path:
     write_verl(settings, [parse_model("longer")], tmp_path / "verl", server=SERVER)
     return tmp_path / "verl"
 
 
-def test_the_command_says_what_to_run_and_reports_nothing(settings: PPOSettings, tmp_path: Path):
+def test_the_command_says_what_to_run_and_reports_nothing(settings: PPOStudyConfig, tmp_path: Path):
     place = tmp_path / "out"
     options = ["--policy", settings.policy, "--suite", settings.suite, "--items", "8", "--engine", "verl"]
     result = CliRunner().invoke(app, ["study", "ppo", *options, "--reward", "longer", "-o", str(place)])
@@ -72,7 +72,7 @@ def test_the_hook_takes_what_verl_gives_it():
     pytest.importorskip("httpx")
     from prbench.serve.clients.verl_reward import compute_score
 
-    config = verl_config(PPOSettings(policy="lm:org/name"), Path("/out"), SERVER)["reward"]["custom_reward_function"]
+    config = verl_config(PPOStudyConfig(policy="lm:org/name"), Path("/out"), SERVER)["reward"]["custom_reward_function"]
     assert config["path"] == "pkg://prbench.serve.clients.verl_reward"
     inspect.signature(compute_score).bind(
         data_source="d", solution_str="s", ground_truth="", extra_info={}, **config["reward_kwargs"]
@@ -80,8 +80,8 @@ def test_the_hook_takes_what_verl_gives_it():
 
 
 def test_config_follows_the_options():
-    options = PPOOptions(algorithm="grpo", rollouts=6, kl_weight=0.2, seed=3)
-    config = verl_config(PPOSettings(policy="lm:org/name", options=options), Path("/out"), SERVER)
+    options = PPOConfig(algorithm="grpo", rollouts=6, kl_weight=0.2, seed=3)
+    config = verl_config(PPOStudyConfig(policy="lm:org/name", options=options), Path("/out"), SERVER)
     assert config["algorithm"]["adv_estimator"] == "grpo"
     assert config["actor_rollout_ref"]["rollout"]["n"] == 6
     assert config["actor_rollout_ref"]["actor"]["kl_loss_coef"] == 0.2
@@ -89,18 +89,18 @@ def test_config_follows_the_options():
     assert 'path: "org/name"' in as_yaml(config)
 
 
-def test_one_reward_model_at_a_time(settings: PPOSettings, tmp_path: Path):
+def test_one_reward_model_at_a_time(settings: PPOStudyConfig, tmp_path: Path):
     with pytest.raises(ConfigError, match="one reward model"):
         write_verl(settings, [parse_model("longer"), parse_model("shorter")], tmp_path / "x", server=SERVER)
 
 
 @pytest.mark.parametrize("algorithm", ["ppo", "grpo"])
-def test_verl_knows_every_key(settings: PPOSettings, tmp_path: Path, algorithm: str):
+def test_verl_knows_every_key(settings: PPOStudyConfig, tmp_path: Path, algorithm: str):
     """verl's own config is composed with ours on top, in verl's own environment (`make test-verl`)."""
     python = os.environ.get("VERL_PYTHON")
     if not python:
         pytest.skip("needs verl in an environment of its own: make test-verl")
-    options = PPOOptions.model_validate({"algorithm": algorithm})
+    options = PPOConfig.model_validate({"algorithm": algorithm})
     chosen = settings.model_copy(update={"options": options})
     write_verl(chosen, [parse_model("longer")], tmp_path / "verl", server=SERVER)
     script = Path(__file__).parent.parent / "integrations" / "verl_config.py"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prbench.errors import TemplateError
-from prbench.prompts import Unreadable
+from prbench.prompts import UnreadableReply
 from prbench.prompts.answer import count_words, parse_answer
 from prbench.prompts.aspect_title import parse_aspect_title
 from prbench.prompts.aspects import occurs_in, parse_aspects
@@ -65,7 +65,7 @@ def test_aspects_are_read_with_emphasis_numbers_wrapped_lines_and_talk_around_th
 )
 def test_aspects_that_cannot_be_trusted_are_refused_whole(reply, reason):
     found = parse_aspects(reply, STORY)
-    assert isinstance(found, Unreadable)
+    assert isinstance(found, UnreadableReply)
     assert reason in found.reason
 
 
@@ -83,7 +83,7 @@ def test_thinking_aloud_is_not_read():
 @given(st.text(), st.text())
 def test_no_input_breaks_a_parser(text, reply):
     found = (parse_aspects(reply, text), parse_opposites(reply, 2), parse_answer(reply, 5), parse_aspect_title(reply))
-    assert all(isinstance(result, Unreadable | tuple | str) for result in found)
+    assert all(isinstance(result, UnreadableReply | tuple | str) for result in found)
 
 
 @given(st.lists(st.from_regex(r"[a-zäé]{1,8}", fullmatch=True), min_size=4, max_size=20), st.data())
@@ -110,10 +110,10 @@ def test_parsers_are_linear_in_the_length_of_a_hostile_reply():
         ("**Answer:** Take the train.", "Take the train."),
         ("<think>hm</think>\nTake the train.", "Take the train."),
         ('"Yes," he said, "go"', '"Yes," he said, "go"'),
-        ("Take a b c d", Unreadable("5 words, over the limit of 4")),
-        ("  ", Unreadable("empty reply")),
-        ("<<< POST 1", Unreadable("repeats the marks of the request")),
-        ("乘坐早班火车去", Unreadable("7 words, over the limit of 4")),
+        ("Take a b c d", UnreadableReply("5 words, over the limit of 4")),
+        ("  ", UnreadableReply("empty reply")),
+        ("<<< POST 1", UnreadableReply("repeats the marks of the request")),
+        ("乘坐早班火车去", UnreadableReply("7 words, over the limit of 4")),
     ],
 )
 def test_an_answer_is_taken_as_it_is_or_refused_never_cut(reply, expected):
@@ -130,10 +130,10 @@ def test_words_are_counted_in_any_script():
     [
         ("be cheap.", "be cheap"),
         ("The answer should be cheap", "be cheap"),
-        ("be cheap\nand quick", Unreadable("2 lines in place of one phrase")),
+        ("be cheap\nand quick", UnreadableReply("2 lines in place of one phrase")),
         ('"A good answer is to be cheap."', "be cheap"),
-        ("word " * 26, Unreadable("26 words in place of a phrase of up to 25")),
-        ("...", Unreadable("empty reply")),
+        ("word " * 26, UnreadableReply("26 words in place of a phrase of up to 25")),
+        ("...", UnreadableReply("empty reply")),
     ],
 )
 def test_a_title_is_one_short_phrase(reply, expected):
@@ -143,8 +143,8 @@ def test_a_title_is_one_short_phrase(reply, expected):
 def test_opposites_must_match_the_aspects_in_number_and_bring_different_posts():
     one = "Aspect: grand\nPost: I never look at a price tag twice.\nReason: habit\n\n"
     assert parse_opposites(one, 1)[0].post == "I never look at a price tag twice."
-    assert parse_opposites(one * 2, 2) == Unreadable("a post stands twice")
-    assert parse_opposites(one, 3) == Unreadable("1 opposites for 3 aspects")
+    assert parse_opposites(one * 2, 2) == UnreadableReply("a post stands twice")
+    assert parse_opposites(one, 3) == UnreadableReply("1 opposites for 3 aspects")
     assert "fewer than 5 words" in parse_opposites("Aspect: a\nPost: Hm.\nReason: b", 1).reason
 
 

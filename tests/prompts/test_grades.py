@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prbench.prompts.grades import Unreadable, ask_grade, ask_grades, parse_grades
+from prbench.prompts.grades import UnreadableReply, ask_grade, ask_grades, parse_grades
 from prbench.types import Aspect
 
 ASPECTS = (
@@ -76,14 +76,14 @@ def test_spellings_of_the_same_grades(text):
 )
 def test_anything_else_is_unreadable_and_never_a_number(text, reason):
     found = parse_grades(text, 2)
-    assert isinstance(found, Unreadable)
+    assert isinstance(found, UnreadableReply)
     assert reason in found.reason
 
 
 @given(st.text(max_size=80), st.integers(1, 4))
 def test_whatever_is_read_has_one_grade_for_each_aspect(text, count):
     found = parse_grades(text, count)
-    assert isinstance(found, Unreadable) or (len(found) == count and set(found) <= {0, 1, 2})
+    assert isinstance(found, UnreadableReply) or (len(found) == count and set(found) <= {0, 1, 2})
 
 
 def test_titles_stand_one_per_line_with_reason_and_evidence():

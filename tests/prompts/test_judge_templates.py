@@ -3,7 +3,7 @@
 import pytest
 
 from prbench.errors import TemplateError
-from prbench.prompts import Template, Unreadable, parse_rating, parse_verdict
+from prbench.prompts import Template, UnreadableReply, parse_rating, parse_verdict
 from prbench.types import AnswerView, Channel, PairView, Post
 
 COMPARE = Template.builtin("compare.jinja", "compare")
@@ -65,5 +65,5 @@ def test_quoted_verdicts_come_before_the_instruction_and_are_not_parsed_from_the
 
 
 def test_an_echo_of_the_prompt_is_no_verdict():
-    assert isinstance(parse_verdict(COMPARE.render(PAIR)), Unreadable)
-    assert isinstance(parse_rating(RATE.render(ANSWER)), Unreadable)
+    assert isinstance(parse_verdict(COMPARE.render(PAIR)), UnreadableReply)
+    assert isinstance(parse_rating(RATE.render(ANSWER)), UnreadableReply)

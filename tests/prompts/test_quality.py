@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prbench.prompts import Template
-from prbench.prompts.quality import Quality, Unreadable, parse_quality
+from prbench.prompts.quality import Quality, UnreadableReply, parse_quality
 from prbench.types import AnswerView, Post
 
 
@@ -44,14 +44,14 @@ def test_read(reply):
 )
 def test_refused(reply, reason):
     found = parse_quality(reply)
-    assert isinstance(found, Unreadable)
+    assert isinstance(found, UnreadableReply)
     assert reason in found.reason
 
 
 @given(st.text(max_size=200))
 def test_any_text_is_read_or_refused(text):
     found = parse_quality(text)
-    assert isinstance(found, Unreadable) or all(1 <= rating <= 10 for rating in found)
+    assert isinstance(found, UnreadableReply) or all(1 <= rating <= 10 for rating in found)
 
 
 def test_the_prompt_has_no_slot_for_the_user():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prbench.prompts import Unreadable, parse_rating
+from prbench.prompts import UnreadableReply, parse_rating
 
 READ = [
     ("Rating: 7", 7.0),
@@ -66,19 +66,19 @@ def test_reads_what_is_plain(reply, rating):
 @pytest.mark.parametrize(("reply", "reason"), REFUSED)
 def test_refuses_what_is_not(reply, reason):
     rating = parse_rating(reply)
-    assert isinstance(rating, Unreadable), rating
+    assert isinstance(rating, UnreadableReply), rating
     assert reason in rating.reason
 
 
 @pytest.mark.parametrize("reply", ["[2,2,2]", "Rating: [2,1,2]", "Rating: 2, 2, 2", "[2, 2, 2]/10"])
 def test_a_list_is_not_a_rating(reply):
-    assert isinstance(parse_rating(reply), Unreadable)
+    assert isinstance(parse_rating(reply), UnreadableReply)
 
 
 @given(st.text())
 def test_always_on_the_scale_or_a_reason(reply):
     rating = parse_rating(reply)
-    assert isinstance(rating, Unreadable) or 1 <= rating <= 10
+    assert isinstance(rating, UnreadableReply) or 1 <= rating <= 10
 
 
 @given(st.floats(min_value=0, max_value=2, allow_nan=False).map(lambda number: round(number, 4)))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prbench.prompts import Unreadable, parse_verdict
+from prbench.prompts import UnreadableReply, parse_verdict
 
 READ = [
     ("Result: A", "first"),
@@ -151,7 +151,7 @@ def test_reads_what_is_plain(reply, verdict):
 @pytest.mark.parametrize(("reply", "reason"), REFUSED)
 def test_refuses_what_is_not(reply, reason):
     verdict = parse_verdict(reply)
-    assert isinstance(verdict, Unreadable), verdict
+    assert isinstance(verdict, UnreadableReply), verdict
     assert reason in verdict.reason
 
 
@@ -177,7 +177,7 @@ PIECES = [
 @given(st.one_of(st.text(), st.lists(st.sampled_from(PIECES)).map("".join)))
 def test_always_a_verdict_or_a_reason(reply):
     verdict = parse_verdict(reply)
-    assert verdict in ("first", "second", "tie") or (isinstance(verdict, Unreadable) and verdict.reason)
+    assert verdict in ("first", "second", "tie") or (isinstance(verdict, UnreadableReply) and verdict.reason)
 
 
 @given(st.lists(st.sampled_from(PIECES)).map("".join))
@@ -186,8 +186,8 @@ def test_swapping_the_letters_swaps_the_verdict(reply):
     swapped = reply.replace("A", "\0").replace("B", "A").replace("\0", "B")
     expected = {"first": "second", "second": "first", "tie": "tie"}
     verdict, other = parse_verdict(reply), parse_verdict(swapped)
-    if isinstance(verdict, Unreadable):
-        assert isinstance(other, Unreadable)
+    if isinstance(verdict, UnreadableReply):
+        assert isinstance(other, UnreadableReply)
     else:
         assert other == expected[verdict]
 

@@ -18,7 +18,7 @@ from markupsafe import Markup
 from prbench import evaluate
 from prbench.data import Suite
 from prbench.models.python import wrap
-from prbench.report.view import Live, build_pages, expand, serve
+from prbench.report.view import LivePages, build_pages, expand, serve
 from prbench.show.page import shell
 from small_suite import follows_posts, mirrored
 
@@ -55,7 +55,7 @@ def ask(server, path="/", method="GET", host=None):
 
 
 def test_pages_carry_their_policy_as_a_header(run):
-    with serve(Live([run], small)) as server:
+    with serve(LivePages([run], small)) as server:
         reply, body = ask(server)
     assert (reply.status, reply.getheader("Content-Type")) == (200, "text/html; charset=utf-8")
     policy = reply.getheader("Content-Security-Policy")
@@ -71,7 +71,7 @@ def test_pages_carry_their_policy_as_a_header(run):
     "host", ["evil.example", "127.0.0.1", "evil.example:{port}", "localhost:1", "127.0.0.1:{port}."]
 )
 def test_another_name_is_refused(run, host):
-    with serve(Live([run], small)) as server:
+    with serve(LivePages([run], small)) as server:
         reply, body = ask(server, host=host.format(port=server.port))
         assert reply.status == 421
         assert "<p>" not in body
@@ -80,13 +80,13 @@ def test_another_name_is_refused(run, host):
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "TRACE"])
 def test_only_get_is_answered(run, method):
-    with serve(Live([run], small)) as server:
+    with serve(LivePages([run], small)) as server:
         assert ask(server, method=method)[0].status == 405
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/../config.toml", "/records.jsonl", "/%2e%2e/run.json", "//run.json"])
 def test_no_file_can_be_had(run, path):
-    with serve(Live([run], small)) as server:
+    with serve(LivePages([run], small)) as server:
         assert ask(server, path)[0].status == 404
 
 
@@ -94,19 +94,19 @@ def test_it_listens_on_loopback_only_and_takes_a_free_port(run):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        with serve(Live([run], small), taken.getsockname()[1]) as server:
+        with serve(LivePages([run], small), taken.getsockname()[1]) as server:
             assert server.server_address[0] == "127.0.0.1"
             assert server.port != taken.getsockname()[1]
             assert ask(server)[0].status == 200
 
 
 def test_a_viewer_that_is_started_again_finds_its_port(run):
-    with serve(Live([run], small)) as server, socket.create_connection(("127.0.0.1", server.port)) as browser:
+    with serve(LivePages([run], small)) as server, socket.create_connection(("127.0.0.1", server.port)) as browser:
         port = server.port
         browser.sendall(f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
         while browser.recv(65536):  # to the end: the server is the first to close, and its port rests for a while
             pass
-    with serve(Live([run], small), port) as server:
+    with serve(LivePages([run], small), port) as server:
         assert server.port == port
 
 
@@ -115,7 +115,7 @@ def test_an_unfinished_run_is_shown_as_far_as_it_is(half):
     assert list(pages) == ["/", "/leaderboard"]
     assert "24 of 72 records" in pages["/"]
     assert "is not finished" in pages["/leaderboard"]
-    (progress,) = Live([half], small).progress()
+    (progress,) = LivePages([half], small).progress()
     assert progress == ("half", 24, 72, False)
 
 
@@ -123,7 +123,7 @@ def test_pages_follow_a_run_that_goes_on(run, half):
     def build(runs):
         return {"/": shell("t", Markup(f"<p>{(half / 'records.jsonl').stat().st_size} bytes</p>"))}
 
-    live = Live([half], build, pause_s=0.05)
+    live = LivePages([half], build, pause_s=0.05)
     with serve(live) as server:
         before = json.loads(ask(server, "/progress.json")[1])
         assert f'data-version="{before["version"]}"' in ask(server)[1]
@@ -151,7 +151,7 @@ def test_a_run_that_cannot_be_read_for_a_moment_leaves_the_older_page(half):
             raise RunError("line 3 is damaged")
         return small(runs)
 
-    live = Live([half], build, pause_s=0.05)
+    live = LivePages([half], build, pause_s=0.05)
     with serve(live) as server:
         broken.append(True)
         (half / "records.jsonl").write_bytes(b"")
@@ -171,7 +171,7 @@ def test_pages_are_followed_also_after_an_accident(half):
     def grown():
         return (half / "records.jsonl").stat().st_size == 0
 
-    live = Live([half], build, pause_s=0.05)
+    live = LivePages([half], build, pause_s=0.05)
     with serve(live) as server:
         before = live.version
         (half / "records.jsonl").write_bytes(b"")

@@ -5,7 +5,7 @@ import pytest
 from prbench import evaluate
 from prbench.errors import RunError
 from prbench.report.page.evidence import read_runs
-from prbench.report.page.ranking import Line, ranked_lines
+from prbench.report.page.ranking import RankingLine, ranked_lines
 from prbench.results import load_run, standings
 from prbench.types import Pair
 
@@ -38,7 +38,7 @@ def test_a_small_run_does_not_collapse_the_groups_of_the_others(runs):
 def test_the_page_ranks_in_the_same_way(runs):
     evidence = read_runs([runs / name for name in ("good", "poor", "small")])
     lines = [
-        Line(entry.path.name, "none", entry.result.contexts["none"], entry.credits["none"])
+        RankingLine(entry.path.name, "none", entry.result.contexts["none"], entry.credits["none"])
         for entry in evidence.entries
     ]
     letters = {line.label: set(line.letters) for line in ranked_lines(lines)}

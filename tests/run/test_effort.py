@@ -9,7 +9,7 @@ from prbench.models.effort import Effort
 from prbench.models.local import hf
 from prbench.models.registry import ModelOptions
 from prbench.results import verify
-from prbench.run import Progress
+from prbench.run import RecordProgress
 from prbench.run.progress import work_done
 from small_suite import follows_posts, mirrored
 
@@ -73,7 +73,7 @@ def test_where_nothing_was_computed_all_is_null(reward_model, tmp_path):
 )
 def test_the_progress_line_says_it_in_a_few_words(effort, peak, shown):
     assert work_done(Asker(effort, peak)) == shown
-    progress = Progress(io.StringIO())
+    progress = RecordProgress(io.StringIO())
     progress.watch(Asker(effort, peak))
     assert progress.status().endswith(" · ".join(["without verdict 0", *shown]))
 

@@ -10,8 +10,8 @@ from prbench.api.evaluating import evaluate
 from prbench.config import ModelOptions, RunConfig
 from prbench.data import Suite
 from prbench.models import load_model
-from prbench.run import Progress, Session, forecast
-from prbench.run.work import Work
+from prbench.run import RecordProgress, Session, forecast
+from prbench.run.work import OpenWork
 from prbench.types import CallUse, Record
 from small_suite import mirrored
 
@@ -67,8 +67,8 @@ def record(cached):
 def test_no_time_left_is_told_before_there_is_a_pace(monkeypatch):
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    progress = Progress(io.StringIO())
-    progress.listening(Work(unfit=[record(False)] * 1000), 0)
+    progress = RecordProgress(io.StringIO())
+    progress.listening(OpenWork(unfit=[record(False)] * 1000), 0)
     for _ in range(500):  # from the cache, all at once
         progress(record(True), 0.0)
     assert progress.seconds_left() is None
@@ -86,7 +86,7 @@ def test_no_time_left_is_told_before_there_is_a_pace(monkeypatch):
 def test_planning_is_told_where_it_takes_long(monkeypatch):
     now, said = [100.0], io.StringIO()
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    progress = Progress(said)
+    progress = RecordProgress(said)
     progress.planning(64, 1000)
     assert said.getvalue() == ""
     now[0] += 11

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prbench.scorecard.rule import Evidence, Rule
+from prbench.scorecard.rule import Rule, RuleEvidence
 from prbench.stats import Estimate
 
 
@@ -10,7 +10,7 @@ def share(value, low=None, n=100):
     return Estimate(value, low, 1.0, n)
 
 
-BEST = Evidence(
+BEST = RuleEvidence(
     personalized=share(0.95, 0.9),
     seen_axes=share(0.89, 0.85),
     specificity=share(0.4, 0.3),

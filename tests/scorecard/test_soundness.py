@@ -13,7 +13,7 @@ from prbench.data.lend import lend_posts
 from prbench.report import run_tables
 from prbench.report.page import report_page
 from prbench.results import HIGH_STAKES, HIGH_STAKES_TOGETHER, SOUNDNESS, definitions, verdict, verify
-from prbench.scorecard import Entry, make_scorecard, make_settings, scorecard_tables
+from prbench.scorecard import ScorecardModelConfig, make_scorecard, make_settings, scorecard_tables
 from prbench.scorecard.card import _generic_contexts
 from prbench.show import render
 from prbench.types import Post
@@ -135,7 +135,7 @@ def test_the_scorecard_has_a_column_a_table_and_json(suites, tmp_path):
     ],
 )
 def test_posts_are_shown_as_the_row_shows_them(context, shown):
-    entry = Entry(address="longer", context=context)
+    entry = ScorecardModelConfig(address="longer", context=context)
     assert _generic_contexts(entry, load_pairs("generic+posts")) == shown
     assert _generic_contexts(entry, load_pairs("generic")) == ["none"]
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prbench.models import ModelCard
-from prbench.serve.batching import Batcher, Limits, OverloadedError
+from prbench.serve.batching import Batcher, OverloadedError, QueueLimits
 from prbench.serve.gathering import Waiting, gather
-from prbench.serve.items import Item, ItemError
+from prbench.serve.items import ItemError, ScoreItem
 from prbench.serve.metrics import Metrics
 from prbench.types import AnswerView
 from serve_models import Faulty, Recorder, Slow, known_score
@@ -30,7 +30,7 @@ def show(items):
 
 
 def items(*answers):
-    return [Item(question="Tea?", answer=answer) for answer in answers]
+    return [ScoreItem(question="Tea?", answer=answer) for answer in answers]
 
 
 def expected(answer):
@@ -82,7 +82,7 @@ def test_the_server_answers_while_the_model_works(start):
 
 def test_a_lonely_item_waits_no_longer_than_it_must():
     model = Recorder()
-    batcher = Batcher(model, show, Limits(max_batch=64, max_wait_s=0.05), Metrics())
+    batcher = Batcher(model, show, QueueLimits(max_batch=64, max_wait_s=0.05), Metrics())
     began = time.monotonic()
     assert run(batcher.score(items("x"))) == [expected("x")]
     assert 0.04 < time.monotonic() - began < 5
@@ -91,7 +91,7 @@ def test_a_lonely_item_waits_no_longer_than_it_must():
 
 def test_a_request_larger_than_a_batch_is_cut_and_put_together_again():
     model = Recorder()
-    batcher = Batcher(model, show, Limits(max_batch=4, max_wait_s=0), Metrics())
+    batcher = Batcher(model, show, QueueLimits(max_batch=4, max_wait_s=0), Metrics())
     answers = [str(number) for number in range(11)]
     assert run(batcher.score(items(*answers))) == [expected(answer) for answer in answers]
     assert [len(batch) for batch in model.batches] == [4, 4, 3]
@@ -119,14 +119,14 @@ def test_everybody_gets_into_a_batch_and_the_first_always(waiting, most):
 def test_candidates_for_one_question_are_scored_together():
     model = Recorder()
     model.gate.clear()
-    batcher = Batcher(model, show, Limits(max_batch=4, max_wait_s=0), Metrics())
+    batcher = Batcher(model, show, QueueLimits(max_batch=4, max_wait_s=0), Metrics())
     questions = ["one?", "two?", "one?", "two?", "one?", "two?", "one?", "two?"]
 
     async def scenario():
         first = asyncio.ensure_future(batcher.score(items("under way")))
         while not model.batches:
             await asyncio.sleep(0.005)
-        asked = [Item(question=question, answer=str(number)) for number, question in enumerate(questions)]
+        asked = [ScoreItem(question=question, answer=str(number)) for number, question in enumerate(questions)]
         waiting = asyncio.gather(*(batcher.score([item]) for item in asked))
         while batcher.depth < len(asked):
             await asyncio.sleep(0.005)
@@ -142,7 +142,7 @@ def test_candidates_for_one_question_are_scored_together():
 
 def test_equal_items_are_asked_once_unless_the_model_samples():
     model, metrics = Recorder(), Metrics()
-    batcher = Batcher(model, show, Limits(max_wait_s=0.01), metrics)
+    batcher = Batcher(model, show, QueueLimits(max_wait_s=0.01), metrics)
     assert run(batcher.score(items("a", "b", "a", "a"))) == [expected(answer) for answer in "abaa"]
     assert [len(batch) for batch in model.batches] == [2]
     assert metrics.shared.value() == 2
@@ -150,7 +150,7 @@ def test_equal_items_are_asked_once_unless_the_model_samples():
 
     dice = Recorder()
     dice.card = ModelCard(address="dice", deterministic=False)
-    batcher = Batcher(dice, show, Limits(max_wait_s=0.01), Metrics())
+    batcher = Batcher(dice, show, QueueLimits(max_wait_s=0.01), Metrics())
     run(batcher.score(items("a", "a")))
     assert [len(batch) for batch in dice.batches] == [2]
     batcher.stop()
@@ -163,7 +163,7 @@ def test_equal_items_are_asked_once_unless_the_model_samples():
     max_wait_s=st.sampled_from([0.0, 0.002]),
 )
 def test_whatever_is_asked_together_each_request_gets_its_own_answers(requests, max_batch, max_wait_s):
-    batcher = Batcher(Faulty(), show, Limits(max_batch, max_wait_s), Metrics())
+    batcher = Batcher(Faulty(), show, QueueLimits(max_batch, max_wait_s), Metrics())
 
     async def ask_all():
         return await asyncio.gather(*(batcher.score(items(*answers)) for answers in requests))
@@ -187,7 +187,7 @@ def test_a_view_that_cannot_be_made_is_that_requests_fault_alone(caplog):
             raise ValueError("no such template")
         return show(asked)
 
-    batcher = Batcher(Recorder(), fussy, Limits(max_wait_s=0.05), Metrics())
+    batcher = Batcher(Recorder(), fussy, QueueLimits(max_wait_s=0.05), Metrics())
 
     async def both():
         return await asyncio.gather(batcher.score(items("good")), batcher.score(items("bad", "x")))
@@ -201,7 +201,7 @@ def test_a_view_that_cannot_be_made_is_that_requests_fault_alone(caplog):
 
 def test_what_was_accepted_is_answered_while_it_drains_and_nothing_else():
     model = Slow()
-    batcher = Batcher(model, show, Limits(max_batch=2, max_wait_s=10), Metrics())
+    batcher = Batcher(model, show, QueueLimits(max_batch=2, max_wait_s=10), Metrics())
 
     async def scenario():
         accepted = asyncio.gather(*(batcher.score(items(str(number))) for number in range(5)))
@@ -223,7 +223,7 @@ def test_what_was_accepted_is_answered_while_it_drains_and_nothing_else():
 def test_a_full_queue_refuses_a_request_whole():
     model = Recorder()
     model.gate.clear()
-    batcher = Batcher(model, show, Limits(max_batch=1, max_wait_s=0, max_queue=3), Metrics())
+    batcher = Batcher(model, show, QueueLimits(max_batch=1, max_wait_s=0, max_queue=3), Metrics())
 
     async def scenario():
         first = asyncio.ensure_future(batcher.score(items("under way")))
@@ -246,7 +246,7 @@ def test_a_full_queue_refuses_a_request_whole():
 def test_chores_count_against_the_queue_and_take_turns_with_batches():
     model, batches_before = Recorder(), []
     model.gate.clear()
-    batcher = Batcher(model, show, Limits(max_batch=1, max_wait_s=0, max_queue=5), Metrics())
+    batcher = Batcher(model, show, QueueLimits(max_batch=1, max_wait_s=0, max_queue=5), Metrics())
 
     async def scenario():
         first = asyncio.ensure_future(batcher.score(items("under way")))
@@ -277,7 +277,7 @@ def test_a_request_that_could_never_wait_is_told_so(start):
 def test_given_up_items_are_cancelled_and_counted():
     model = Recorder()
     model.gate.clear()
-    batcher = Batcher(model, show, Limits(max_batch=1, max_wait_s=0), Metrics())
+    batcher = Batcher(model, show, QueueLimits(max_batch=1, max_wait_s=0), Metrics())
 
     async def scenario():
         under_way = asyncio.ensure_future(batcher.score(items("under way")))
@@ -305,7 +305,7 @@ def test_a_model_that_exits_does_not_take_the_queue_along():
         def outcome(self, view):
             raise SystemExit(3) if view.answer == "exit" else ValueError("not that")
 
-    batcher = Batcher(Quitter(), show, Limits(max_wait_s=0), Metrics())
+    batcher = Batcher(Quitter(), show, QueueLimits(max_wait_s=0), Metrics())
     assert "SystemExit" in run(batcher.score(items("exit")))[0].message
     assert run(batcher.score(items("on")))[0].kind == "failed"
     batcher.stop()
@@ -336,7 +336,7 @@ def test_what_nobody_waits_for_is_not_asked(start):
 
 def test_chores_run_in_the_models_thread_between_batches():
     model = Recorder()
-    batcher = Batcher(model, show, Limits(max_wait_s=0), Metrics())
+    batcher = Batcher(model, show, QueueLimits(max_wait_s=0), Metrics())
 
     async def scenario():
         await batcher.score(items("x"))

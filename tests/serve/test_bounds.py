@@ -10,9 +10,9 @@ import pytest
 
 from prbench.models import ModelCard
 from prbench.serve import RewardClient
-from prbench.serve.batching import Batcher, Limits, OverloadedError
+from prbench.serve.batching import Batcher, OverloadedError, QueueLimits
 from prbench.serve.gathering import Waiting, gather
-from prbench.serve.items import Item, TooManyError
+from prbench.serve.items import ScoreItem, TooManyError
 from prbench.serve.metrics import Metrics
 from prbench.types import AnswerView, Channel, Message, Outcome, Prompt
 from serve_models import Adaptive, Recorder, known_score
@@ -149,7 +149,7 @@ def test_a_long_judgment_and_too_many_of_them_are_refused(start):
 
 
 def items(*answers, question="Tea?"):
-    return [Item(question=question, answer=answer) for answer in answers]
+    return [ScoreItem(question=question, answer=answer) for answer in answers]
 
 
 def show(asked):
@@ -164,7 +164,7 @@ def run(work):
 def test_a_small_request_waits_for_no_more_than_the_batch_under_way():
     """Twenty long requests, of half a second each, stand before it."""
     model = Reader(speed=20_000)
-    batcher = Batcher(model, show, Limits(max_wait_s=0), Metrics())
+    batcher = Batcher(model, show, QueueLimits(max_wait_s=0), Metrics())
 
     async def scenario():
         long = [asyncio.ensure_future(batcher.score(items("x" * 20_000, question=f"{n}?"))) for n in range(20)]
@@ -187,7 +187,7 @@ def test_a_small_request_waits_for_no_more_than_the_batch_under_way():
 
 def test_a_long_request_gets_its_turn_while_short_ones_keep_coming():
     model = Reader(speed=400_000)
-    batcher = Batcher(model, show, Limits(max_batch=4, max_wait_s=0), Metrics())
+    batcher = Batcher(model, show, QueueLimits(max_batch=4, max_wait_s=0), Metrics())
 
     async def scenario():
         stop = threading.Event()
@@ -223,7 +223,7 @@ def learned(batcher):
 
 def test_what_cannot_be_done_in_time_is_refused_before_it_is_begun():
     model = Reader(speed=20_000)
-    batcher = Batcher(model, show, Limits(max_wait_s=0, deadline_s=3), Metrics())
+    batcher = Batcher(model, show, QueueLimits(max_wait_s=0, deadline_s=3), Metrics())
 
     async def scenario():
         await learned(batcher)
@@ -246,7 +246,7 @@ def test_what_cannot_be_done_in_time_is_refused_before_it_is_begun():
 def test_what_was_not_reached_before_its_deadline_is_not_begun():
     model = Recorder()
     model.gate.clear()
-    batcher = Batcher(model, show, Limits(max_batch=1, max_wait_s=0, deadline_s=0.2), Metrics())
+    batcher = Batcher(model, show, QueueLimits(max_batch=1, max_wait_s=0, deadline_s=0.2), Metrics())
 
     async def scenario():
         first = asyncio.ensure_future(batcher.score(items("under way")))

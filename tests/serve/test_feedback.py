@@ -9,7 +9,7 @@ import pytest
 
 from prbench.errors import ConfigError, DataError, ModelError
 from prbench.models import load_model
-from prbench.serve import Item, RewardClient, ServeConfig
+from prbench.serve import RewardClient, ScoreItem, ServeConfig
 from prbench.serve.feedback import FeedbackFile
 from prbench.serve.service import open_service
 from prbench.types import AnswerView, Judgment
@@ -77,7 +77,7 @@ def test_what_was_scored_while_somebody_was_known_and_forgotten_again_has_no_rev
             return super().rate(views)
 
     async def scenario(service):
-        items = [Item(question="Which yarn?", answer=f"red {number}", user="zoe", posts=()) for number in range(3)]
+        items = [ScoreItem(question="Which yarn?", answer=f"red {number}", user="zoe", posts=()) for number in range(3)]
         together = asyncio.gather(
             service.score(items), service.adapt("zoe", Judgment.model_validate(RED)), service.forget("zoe")
         )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from prbench.errors import ConfigError
-from prbench.serve import Item, RewardClient, RewardError, label, trl_reward
+from prbench.serve import RewardClient, RewardError, ScoreItem, label, trl_reward
 from prbench.serve.clients import openrlhf_reward, verl_reward
 from prbench.serve.items import BadRequestError
 from prbench.serve.rollout import answer_text, items_of
@@ -82,7 +82,7 @@ def test_scores_come_in_the_order_of_the_items(url):
     answers = [f"answer {number}" for number in range(30)]
     with RewardClient(url, batch=7) as client:
         assert client.score([item(answer) for answer in answers]) == [expected(answer) for answer in answers]
-        assert client.score([Item(question="Tea?", answer="x", posts=POSTS)]) == [expected("x")]
+        assert client.score([ScoreItem(question="Tea?", answer="x", posts=POSTS)]) == [expected("x")]
         assert client.score([]) == []
         assert (client.tally.asked, client.tally.scored, client.tally.retries) == (31, 31, 0)
 

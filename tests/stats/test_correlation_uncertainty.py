@@ -6,7 +6,7 @@ import pytest
 from prbench.stats import Clusters, Estimate
 from prbench.stats.correlation import (
     COEFFICIENTS,
-    Items,
+    ItemScores,
     coefficient,
     compare_benchmarks,
     jackknife,
@@ -51,7 +51,7 @@ def test_copies_of_a_model_keep_one_order_in_lists_and_stay_ties_elsewhere():
 def _items(accuracies, items, rng):
     users = np.arange(items) // 4
     scores = (rng.random((len(accuracies), items)) < np.array(accuracies)[:, None]).astype(float)
-    return Items(scores, Clusters.of(users.tolist(), list(range(items))))
+    return ItemScores(scores, Clusters.of(users.tolist(), list(range(items))))
 
 
 def test_more_items_pin_the_rankings_down():
@@ -65,11 +65,11 @@ def test_more_items_pin_the_rankings_down():
 
 
 def test_items_of_one_cluster_give_no_interval_and_must_match():
-    one = Items(np.array([[1.0, 0.0], [0.0, 0.0]]), Clusters.of("aa", "xy"))
+    one = ItemScores(np.array([[1.0, 0.0], [0.0, 0.0]]), Clusters.of("aa", "xy"))
     assert over_items("spearman", one, one, np.random.default_rng(0)).low is None
     with pytest.raises(ValueError, match="for 2 items"):
-        Items(np.zeros((2, 3)), Clusters.of("ab", "xy"))
-    three = Items(np.zeros((3, 2)), Clusters.of("ab", "xy"))
+        ItemScores(np.zeros((2, 3)), Clusters.of("ab", "xy"))
+    three = ItemScores(np.zeros((3, 2)), Clusters.of("ab", "xy"))
     with pytest.raises(ValueError, match="2 models on one side, 3 on the other"):
         over_items("spearman", one, three, np.random.default_rng(0))
 
@@ -77,7 +77,7 @@ def test_items_of_one_cluster_give_no_interval_and_must_match():
 def test_models_that_tie_on_every_item_stay_tied_when_items_are_drawn():
     rng = np.random.default_rng(9)
     row = rng.integers(0, 3, 31) / 3
-    items = Items(np.stack([row, row, row]), Clusters.of(list(range(31)), list(range(31))))
+    items = ItemScores(np.stack([row, row, row]), Clusters.of(list(range(31)), list(range(31))))
     assert over_items("kendall", items, items, rng, resamples=50).value is None
 
 

@@ -16,7 +16,14 @@ from prbench.errors import ConfigError, RunError, StudyError
 from prbench.models import load_generator, load_model
 from prbench.stats.best_of import expected_best_of
 from prbench.studies import read_study
-from prbench.studies.best_of_n import Ranked, best_of_n, best_of_n_tables, make_settings, parse_model, read_curves
+from prbench.studies.best_of_n import (
+    RewardModelConfig,
+    best_of_n,
+    best_of_n_tables,
+    make_settings,
+    parse_model,
+    read_curves,
+)
 from prbench.studies.best_of_n.candidates import item_slots, read_candidates, suite_candidates, whole_sentences
 from prbench.studies.best_of_n.grades import examine_judge
 from prbench.studies.best_of_n.items import select_items, split_pairs, study_items
@@ -230,7 +237,7 @@ def test_a_finished_study_costs_no_call_and_a_new_model_only_its_own(finished, t
     run(tmp_path)
     judge, policy = HashJudge(), Scribe()
     before = {path.name: path.read_bytes() for path in (tmp_path / "scores").iterdir()}
-    found = run(tmp_path, judge=judge, policy=policy, models=[*settings().models, Ranked(address="shorter")])
+    found = run(tmp_path, judge=judge, policy=policy, models=[*settings().models, RewardModelConfig(address="shorter")])
     assert (judge.asked, policy.written) == ([], 0)
     assert "shorter" in found.models
     assert all((tmp_path / "scores" / name).read_bytes() == text for name, text in before.items())
@@ -314,7 +321,9 @@ def test_whole_sentences(text, kept):
 
 
 def test_scores_that_cannot_be_had_are_statuses_and_never_numbers(tmp_path):
-    found = run(tmp_path, models=[Ranked(address="py:study_world:sometimes"), Ranked(address="longer")])
+    found = run(
+        tmp_path, models=[RewardModelConfig(address="py:study_world:sometimes"), RewardModelConfig(address="longer")]
+    )
     model = found.models["py:study_world:sometimes"]
     assert sum(model.invalid.values()) > 0
     assert model.points[4].dropped > 0
@@ -327,7 +336,7 @@ def test_scores_that_cannot_be_had_are_statuses_and_never_numbers(tmp_path):
 def test_a_comparer_is_refused_before_anything_is_written(tmp_path):
     policy = Scribe()
     with pytest.raises(ConfigError, match="compares two answers") as caught:
-        run(tmp_path, policy=policy, models=[Ranked(address="py:small_suite:likes_first")])
+        run(tmp_path, policy=policy, models=[RewardModelConfig(address="py:small_suite:likes_first")])
     assert "#rate" in caught.value.hint
     assert policy.written == 0
 
@@ -400,7 +409,11 @@ def test_a_judge_that_is_ranked_or_shares_weights_is_refused_before_anything_is_
 
 def test_who_learnt_from_the_judges_own_split_is_said_stored_and_shown(tmp_path):
     taught = "py:study_world:Taught"
-    models = [parse_model(taught), Ranked(address=taught, label="beside", apart=True), Ranked(address="longer")]
+    models = [
+        parse_model(taught),
+        RewardModelConfig(address=taught, label="beside", apart=True),
+        RewardModelConfig(address="longer"),
+    ]
     chosen = settings(judge="stances:tfidf", models=models)
     heard: list[str] = []
     best_of_n(chosen, tmp_path, suite=world(), policy=Scribe(), say=heard.append)
@@ -506,8 +519,8 @@ def test_a_real_language_model_writes_and_real_models_choose(tmp_path, tiny_poli
         "judge_pairs": 24,
         "resamples": 100,
         "models": [
-            Ranked(address=f"hf:{tiny_reward_model}", options={"window": 400}),
-            Ranked(address="longer"),
+            RewardModelConfig(address=f"hf:{tiny_reward_model}", options={"window": 400}),
+            RewardModelConfig(address="longer"),
         ],
     }
     heard: list[str] = []

@@ -15,13 +15,13 @@ from prbench.data import write_pairs
 from prbench.errors import ConfigError, RunError, StudyError
 from prbench.models import ModelCard
 from prbench.stats.correlation import coefficient
-from prbench.studies import CorrelateOptions, Study, correlation_tables, read_study
+from prbench.studies import CorrelateConfig, Study, correlation_tables, read_study
 from prbench.studies import correlate as compute
 from prbench.studies.agreement import Correlated
 from prbench.types import AnswerView, Channel, Outcome
 from small_suite import Spy, follows_posts, mirrored
 
-FAST = CorrelateOptions(resamples=100, permutations=200)
+FAST = CorrelateConfig(resamples=100, permutations=200)
 QUALITY = {"py:graded:a": 0.55, "py:graded:b": 0.65, "py:graded:c": 0.75, "py:graded:d": 0.85, "py:graded:e": 0.97}
 BLIND = "shorter"
 
@@ -135,7 +135,7 @@ def test_a_rival_that_ranks_the_other_way_round_is_beaten_on_paper_but_not_past_
 
 
 def test_a_rival_without_variation_decides_nothing(runs, write):
-    options = CorrelateOptions(baseline_context="none", resamples=100, permutations=200)
+    options = CorrelateConfig(baseline_context="none", resamples=100, permutations=200)
     found = correlate([runs / "mirror"], [write(study())], [runs / "mirror"], options)
     (rival,) = found["studies"][0]["rivals"]
     assert set(rival["models"].values()) == {0.5}
@@ -270,7 +270,7 @@ def test_a_model_that_has_changed_since_its_run_is_refused(runs, write):
 
 
 def test_what_is_only_described_gets_no_verdict(runs, write):
-    options = CorrelateOptions(resamples=100, permutations=200, describe=True)
+    options = CorrelateConfig(resamples=100, permutations=200, describe=True)
     found = correlate([runs / "mirror"], [write(study())], [runs / "rival"], options)
     assert "verdict" not in json.dumps(found)
     assert not any(
@@ -321,7 +321,7 @@ def test_mistakes_in_the_runs_are_named(runs, write, tmp_path):
     with pytest.raises(ConfigError, match="has runs of 1 of the 6"):
         correlate([runs / "mirror"], [path], [runs / "rival" / "0"], FAST)
     with pytest.raises(RunError, match="has no context 'plan'"):
-        correlate([runs / "mirror"], [path], options=CorrelateOptions(context="plan"))
+        correlate([runs / "mirror"], [path], options=CorrelateConfig(context="plan"))
     with pytest.raises(StudyError, match="there is no study"):
         correlate([runs / "mirror"], [tmp_path / "nowhere.json"], options=FAST)
 

@@ -15,7 +15,7 @@ from people.worlds import Shot, Source, World, checked, known_items, new_items
 from real_people import study
 
 import tiny_models
-from prbench.build import MirrorOptions
+from prbench.build import MirrorConfig
 from prbench.errors import DataError
 
 PEOPLE, ITEMS, RANK = 200, 30, 2
@@ -49,7 +49,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
 
 @pytest.fixture(scope="module")
 def world(source: Source, tmp_path_factory: pytest.TempPathFactory) -> World:
-    together = {split: MirrorOptions(splits=(0, 0, 100), max_pairs=most) for split, most in PLAN.pairs.items()}
+    together = {split: MirrorConfig(splits=(0, 0, 100), max_pairs=most) for split, most in PLAN.pairs.items()}
     return known_items(source, "known items", together, tmp_path_factory.mktemp("work"))
 
 
@@ -139,14 +139,14 @@ def test_the_page_has_the_figures_and_keeps_what_was_written_by_hand(made: Study
 
 
 def test_items_and_people_of_a_world_of_new_items_are_apart(source: Source, tmp_path: Path):
-    found = new_items(source, "new items", MirrorOptions(max_pairs=600), tmp_path)
+    found = new_items(source, "new items", MirrorConfig(max_pairs=600), tmp_path)
     items = {
         s: {p.tags[side] for p in found.pairs[s] for side in ("chosen_item", "rejected_item")} for s in found.pairs
     }
     assert not items["train"] & items["test"]
     assert {pair.user for pair in found.pairs["seen-users"]} & {pair.user for pair in found.pairs["train"]}
     assert found.ratings == {}
-    assert new_items(source, "new items", MirrorOptions(max_pairs=600), tmp_path) == found
+    assert new_items(source, "new items", MirrorConfig(max_pairs=600), tmp_path) == found
 
 
 def test_a_world_that_gives_an_answer_away_is_refused(world: World):

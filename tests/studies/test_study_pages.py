@@ -12,7 +12,7 @@ from prbench.data import write_pairs
 from prbench.errors import StudyError
 from prbench.models import BASELINES
 from prbench.show.charts.gains import gain_histogram
-from prbench.show.charts.lines import Line, LinePoint, line_chart
+from prbench.show.charts.lines import ChartLine, LinePoint, line_chart
 from prbench.studies.best_of_n import best_of_n, make_settings, parse_model, read_settings
 from prbench.studies.best_of_n.section import best_of_n_section
 from prbench.studies.sections import study_page, study_section
@@ -125,7 +125,7 @@ def test_the_settings_of_the_committed_study_are_sound():
 
 
 def test_lines_say_in_words_what_they_show():
-    line = Line("true score", [LinePoint(1, 1.0, 0.9, 1.1), LinePoint(16, 1.5, 1.4, 1.6)])
+    line = ChartLine("true score", [LinePoint(1, 1.0, 0.9, 1.1), LinePoint(16, 1.5, 1.4, 1.6)])
     drawn = str(line_chart("tea", [line], across="k", what="True score", logarithmic=True))
     assert "true score from 1.00 at 1 to 1.50 at 16" in drawn
     assert drawn.count('class="band"') == 1

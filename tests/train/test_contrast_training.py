@@ -6,7 +6,8 @@ import pytest
 
 import tiny_models
 from prbench.errors import DataError
-from prbench.train.contrast import ContrastOptions, aspect_lines, train_contrast
+from prbench.train.contrast import ContrastConfig, train_contrast
+from prbench.train.contrast_fit import aspect_lines
 from prbench.train.stances import Axes, Stance, stated
 from prbench.train.unsound import unsound
 from prbench.types import Aspect, Pair
@@ -32,7 +33,7 @@ def test_an_aspect_belongs_to_an_axis_only_where_that_is_certain() -> None:
     assert [stance for stance, _ in stated(both, AXES)] == [Stance("tea", -1), Stance("food", -1)]
     assert stated(one, AXES) == [], "both answers are blue: the first aspect does not decide, and nothing says so"
     lines = aspect_lines([both, one], AXES)
-    assert {text: line.stance for text, line in lines.items()} == {
+    assert lines == {
         "Wants blue": Stance("tea", -1),
         "Wants red": Stance("food", -1),
     }
@@ -53,7 +54,7 @@ def test_spoilt_answers_are_of_every_kind_and_the_same_for_a_seed() -> None:
 
 def test_the_same_training_gives_the_same_weights_and_a_leak_is_refused(tmp_path: Path) -> None:
     base, suite = tiny_models.save_encoder(tmp_path / "base"), str(write_suite(tmp_path / "suite.jsonl"))
-    options = ContrastOptions(encoder=f"embed:{base}", also="", folds=2)
+    options = ContrastConfig(encoder=f"embed:{base}", also="", folds=2)
     told: list[str] = []
     for name in ("one", "two"):
         record = train_contrast(options, tmp_path / name, suite=suite, tell=told.append)

@@ -11,8 +11,8 @@ from prbench.errors import ConfigError, DataError, ModelError, RunError
 from prbench.models import load_model
 from prbench.models.personal.cross import CrossRater, PieceChooser
 from prbench.scorecard.curves import points_of
-from prbench.train.cross import CrossOptions, CrossTraining, open_base, train_cross
-from prbench.train.encoder import TuneOptions
+from prbench.train.cross import CrossConfig, CrossTraining, open_base, train_cross
+from prbench.train.encoder import EncoderConfig
 from prbench.train.epochs import Epoch
 from prbench.train.tune import tune
 from prbench.types import AnswerView, Judgment, Post
@@ -24,9 +24,9 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_models.save_encoder(tmp_path_factory.mktemp("base"))
 
 
-def _options(base: Path, **changes: Any) -> CrossOptions:
+def _options(base: Path, **changes: Any) -> CrossConfig:
     given = {"base": f"embed:{base}", "budget": 100, "epochs": 3, "pairs_per_epoch": 8, "batch": 4, "patience": 3}
-    return CrossOptions.model_validate({**given, "learning_rate": 1e-3, **changes})
+    return CrossConfig.model_validate({**given, "learning_rate": 1e-3, **changes})
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +88,7 @@ def test_a_model_is_saved_opened_and_scores_the_same(trained: Path) -> None:
 
 def test_the_record_says_what_the_base_was_tuned_on(base: Path, tmp_path: Path) -> None:
     suite = str(write_suite(tmp_path / "suite.jsonl"))
-    tuned = tune(TuneOptions(base=f"embed:{base}", epochs=1, rank=2, passages=False), tmp_path / "tuned", suite=suite)
+    tuned = tune(EncoderConfig(base=f"embed:{base}", epochs=1, rank=2, passages=False), tmp_path / "tuned", suite=suite)
     record = train_cross(_options(tmp_path / "tuned", epochs=1), tmp_path / "model", suite=suite)
     assert record.training.aspects
     assert record.training.extra_texts == len(tuned._texts) > 0

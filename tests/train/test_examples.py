@@ -6,7 +6,7 @@ import torch
 from planted_worlds import HashEncoder
 from prbench.errors import DataError
 from prbench.models.personal.reader import Reader
-from prbench.train import TrainOptions
+from prbench.train import TrainConfig
 from prbench.train.examples import Examples
 from prbench.types import Post
 from split_suite import split_pairs
@@ -16,8 +16,8 @@ def _reader() -> Reader:
     return Reader(HashEncoder(), post_window=0, answer_window=0)
 
 
-def _options(**changes: object) -> TrainOptions:
-    return TrainOptions.model_validate({"method": "user-bt", "batch": 5, **changes})
+def _options(**changes: object) -> TrainConfig:
+    return TrainConfig.model_validate({"method": "user-bt", "batch": 5, **changes})
 
 
 def _epoch(examples: Examples, **changes: object) -> list:

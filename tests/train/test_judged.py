@@ -4,7 +4,7 @@ import torch
 
 from planted_worlds import HashEncoder
 from prbench.models.personal.reader import Reader
-from prbench.train import TrainOptions
+from prbench.train import TrainConfig
 from prbench.train.examples import Examples
 from prbench.types import Judgment
 from split_suite import split_pairs
@@ -33,7 +33,7 @@ def _shown(batches: list) -> list[set[tuple[float, ...]]]:
 
 
 def test_shots_are_one_users_own_judgments_from_outside():
-    options = TrainOptions(method="lore", shots=3, strangers=0, batch=7)
+    options = TrainConfig(method="lore", shots=3, strangers=0, batch=7)
     for user in JUDGED:
         examples = Examples([pair for pair in PAIRS if pair.user == user], READER, judged=JUDGED)
         shown = _shown([b for seed in range(4) for b in examples.epoch(options, torch.Generator().manual_seed(seed))])

@@ -16,8 +16,8 @@ from prbench.errors import AddressError, DataError, ModelError, RunError
 from prbench.models.local.lm import load_generator
 from prbench.models.registry import load_model
 from prbench.plan import Matcher, Planner, hold, needs_of, read_plan, summarise
-from prbench.train.packs import Example, groups, pack, target_losses
-from prbench.train.planner import PlannerOptions
+from prbench.train.packs import TokenExample, groups, pack, target_losses
+from prbench.train.planner import PlannerConfig
 from prbench.train.plans import train_planner
 from prbench.types import Aspect, Pair, Post
 from split_suite import write_suite
@@ -92,7 +92,7 @@ def suite(tmp_path_factory):
 
 def options(base, **given):
     settings = {"learning_rate": 0.02, "steps": 40, "look_every": 10, "batch": 6, "window": 512, "warmup": 5}
-    return PlannerOptions.model_validate({"policy": f"lm:{base}", "dropout": 0.0, **settings, **given})
+    return PlannerConfig.model_validate({"policy": f"lm:{base}", "dropout": 0.0, **settings, **given})
 
 
 @pytest.fixture(scope="module")
@@ -145,22 +145,22 @@ def test_killed_and_continued_it_ends_with_the_same_weights(base, suite, tmp_pat
     short = options(base, steps=6, look_every=2, dropout=0.3).model_dump_json()
     code = (
         "import os, signal, sys\nfrom pathlib import Path\n"
-        "from prbench.train.planner import PlannerOptions, PlannerTraining\n"
+        "from prbench.train.planner import PlannerConfig, PlannerTraining\n"
         "from prbench.train.plans import train_planner\n"
         "step = PlannerTraining._one_step\n"
         "def deadly(self, one):\n"
         "    if self.step == int(sys.argv[4]): os.kill(os.getpid(), signal.SIGKILL)\n"
         "    return step(self, one)\n"
         "PlannerTraining._one_step = deadly\n"
-        "train_planner(PlannerOptions.model_validate_json(sys.argv[1]), Path(sys.argv[2]), suite=sys.argv[3])"
+        "train_planner(PlannerConfig.model_validate_json(sys.argv[1]), Path(sys.argv[2]), suite=sys.argv[3])"
     )
     killed = subprocess.run(
         [sys.executable, "-c", code, short, str(tmp_path / "killed"), str(suite), "3"], env={**os.environ}, check=False
     )
     assert killed.returncode == -signal.SIGKILL
     assert not (tmp_path / "killed" / "adapter_base.json").exists()
-    whole = train_planner(PlannerOptions.model_validate_json(short), tmp_path / "whole", suite=str(suite))
-    rest = train_planner(PlannerOptions.model_validate_json(short), tmp_path / "killed", suite=str(suite))
+    whole = train_planner(PlannerConfig.model_validate_json(short), tmp_path / "whole", suite=str(suite))
+    rest = train_planner(PlannerConfig.model_validate_json(short), tmp_path / "killed", suite=str(suite))
     assert rest == whole
     for name in ("adapter_model.safetensors", "adapter_config.json"):
         assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
@@ -203,7 +203,7 @@ def test_what_it_may_not_learn_from_is_refused(base, tmp_path):
         train_planner(options(base), tmp_path / "a", suite=str(write_suite(tmp_path / "bare.jsonl", bare)))
     with pytest.raises(AddressError, match="cannot be trained from 'chat:x'"):
         train_planner(
-            PlannerOptions(policy="chat:x"), tmp_path / "a", suite=str(write_suite(tmp_path / "fine.jsonl", pairs))
+            PlannerConfig(policy="chat:x"), tmp_path / "a", suite=str(write_suite(tmp_path / "fine.jsonl", pairs))
         )
     assert not (tmp_path / "a" / "adapter_base.json").exists()
 
@@ -215,7 +215,7 @@ def test_packed_examples_have_the_loss_and_the_gradient_of_examples_one_by_one(b
     draw = torch.Generator().manual_seed(shared)
     start = torch.randint(5, 40, (shared,), generator=draw).tolist()
     examples = [
-        Example((*start, number, *torch.randint(5, 40, (4 + number,), generator=draw).tolist()), shared + 3)
+        TokenExample((*start, number, *torch.randint(5, 40, (4 + number,), generator=draw).tolist()), shared + 3)
         for number in range(3)
     ]
     model = AutoModelForCausalLM.from_pretrained(base)

@@ -10,7 +10,7 @@ import pytest
 import tiny_models
 from prbench.cli import main
 from prbench.errors import ConfigError, DataError
-from prbench.train import TrainOptions, train
+from prbench.train import TrainConfig, train
 from prbench.types import Pair
 from split_suite import SPLITS, split_pairs, write_suite
 
@@ -92,8 +92,8 @@ def test_fewer_people(encoder: str, tmp_path: Path, call: Call) -> None:
     assert "couples or users" in said
 
 
-def _options(encoder: str = "embed:never-opened/x", **changes: object) -> TrainOptions:
-    return TrainOptions.model_validate({"method": "user-bt", "encoder": encoder, **changes})
+def _options(encoder: str = "embed:never-opened/x", **changes: object) -> TrainConfig:
+    return TrainConfig.model_validate({"method": "user-bt", "encoder": encoder, **changes})
 
 
 def test_one_user_can_only_teach_one_reward(tmp_path: Path) -> None:

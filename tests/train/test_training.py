@@ -12,7 +12,7 @@ from prbench.errors import ConfigError, ModelError, RunError
 from prbench.models.personal.artifact import TrainingFacts, read_weights
 from prbench.models.personal.method import METHODS, Width, make
 from prbench.models.personal.reader import Reader
-from prbench.train import TrainOptions, checkpoint
+from prbench.train import TrainConfig, checkpoint
 from prbench.train.checkpoint import CHECKPOINT, alone
 from prbench.train.loop import Epoch, Training, measure, save
 
@@ -216,7 +216,7 @@ def test_a_validation_that_is_no_number_is_no_model(tmp_path: Path) -> None:
 def test_a_setting_that_does_not_exist_costs_no_embedding(tmp_path: Path) -> None:
     encoder = HashEncoder()
     train, validation = _small()
-    options = TrainOptions(method="user-bt", settings={"stence": 3})
+    options = TrainConfig(method="user-bt", settings={"stence": 3})
     with pytest.raises(ConfigError, match="stence"):
         Training(options, train.pairs, validation.pairs, Reader(encoder), tmp_path)
     assert encoder.asked == ["width"]

@@ -14,7 +14,7 @@ from prbench.errors import ModelError, RunError
 from prbench.models.personal.low_rank import LowRank, adapt, add_delta, delta, merge
 from prbench.models.personal.shipped import DELTA
 from prbench.models.registry import load_encoder
-from prbench.train.encoder import TuneOptions, Tuning
+from prbench.train.encoder import EncoderConfig, Tuning
 from prbench.train.stances import Axes, Labelled, Stance, labelled, post_stances
 from prbench.types import Aspect, Pair, Post
 
@@ -38,7 +38,7 @@ def texts(count: int = 40) -> list[Labelled]:
 
 
 def tuning(base: str, folder: Path, **options: object) -> Tuning:
-    chosen = TuneOptions.model_validate(
+    chosen = EncoderConfig.model_validate(
         {"base": base, "epochs": 3, "rank": 4, "learning_rate": 5e-3, "warmup": 3} | options
     )
     held = [(f"{pole} {axis}", (AXES.stance(axis, pole),)) for axis, poles in AXES.poles.items() for pole in poles]

@@ -7,9 +7,19 @@ data are too few. In mode `self` people write posts and judge for themselves; th
 """
 
 from prbench.annotate.export import export
-from prbench.annotate.findings import Findings, find
+from prbench.annotate.findings import StudyFindings, find
 from prbench.annotate.store import Store
-from prbench.annotate.study import Mode, Study, StudyOptions, open_study
+from prbench.annotate.study import AnnotationConfig, AnnotationStudy, Mode, open_study
 from prbench.annotate.tables import tables
 
-__all__ = ["Findings", "Mode", "Store", "Study", "StudyOptions", "export", "find", "open_study", "tables"]
+__all__ = [
+    "AnnotationConfig",
+    "AnnotationStudy",
+    "Mode",
+    "Store",
+    "StudyFindings",
+    "export",
+    "find",
+    "open_study",
+    "tables",
+]

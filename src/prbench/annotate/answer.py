@@ -28,11 +28,11 @@ class Scores(Frozen):
     helpfulness: int = Field(ge=1, le=5)
 
 
-class Answer(Frozen):
+class AnnotatorAnswer(Frozen):
     """What is kept of one pair; places are as shown, not as labelled.
 
     Example:
-        >>> Answer(preference="first").first is None
+        >>> AnnotatorAnswer(preference="first").first is None
         True
     """
 
@@ -43,7 +43,7 @@ class Answer(Frozen):
     reason: str = Field(default="", max_length=MAX_REASON)
 
 
-def read_answer(form: Form, *, scored: bool) -> Answer | list[str]:
+def read_answer(form: Form, *, scored: bool) -> AnnotatorAnswer | list[str]:
     """Read a form; what is missing comes back as a list of field names, and nothing is guessed.
 
     Args:
@@ -66,7 +66,7 @@ def read_answer(form: Form, *, scored: bool) -> Answer | list[str]:
         for place in PLACES
     }
     reason = clean(_one(form, "reason"))[:MAX_REASON]
-    return Answer.model_validate({"preference": _one(form, "preference"), "reason": reason, **scores})
+    return AnnotatorAnswer.model_validate({"preference": _one(form, "preference"), "reason": reason, **scores})
 
 
 def clean(text: str) -> str:

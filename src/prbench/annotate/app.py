@@ -15,10 +15,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from prbench.annotate import coming, judging, pages, writing
-from prbench.annotate.guard import Guard, Unreadable, read_form
+from prbench.annotate.guard import Guard, UnreadableForm, read_form
 from prbench.annotate.store import Store
 from prbench.annotate.study import read_study
-from prbench.annotate.visit import Handler, Refused, Visit
+from prbench.annotate.visit import Handler, RequestRefused, Visit
 from prbench.errors import FileError
 
 _log = logging.getLogger("uvicorn.error")
@@ -55,8 +55,8 @@ def make_app(store: Store, hosts: Collection[str], *, secure: bool = False) -> S
         route("/static/{name}", _static),
     ]
     handlers = {
-        Refused: _refused,
-        Unreadable: _unreadable,
+        RequestRefused: _refused,
+        UnreadableForm: _unreadable,
         ClientDisconnect: _unreadable,
         HTTPException: _no_page,
         FileError: _not_now,
@@ -72,21 +72,21 @@ def _static(visit: Visit) -> Response:
 
 
 def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Refused)  # noqa: S101  (by registration)
+    assert isinstance(error, RequestRefused)  # noqa: S101  (by registration)
     return error.response()
 
 
 def _unreadable(request: Request, error: Exception) -> Response:
-    return Refused(413, "This form cannot be read", "It is too long or damaged. Nothing was saved.").response()
+    return RequestRefused(413, "This form cannot be read", "It is too long or damaged. Nothing was saved.").response()
 
 
 def _not_now(request: Request, error: Exception) -> Response:
     """The file is locked for too long, or the disk is full: people are told that nothing was kept, and lose no form."""
     _log.error("the study's file does not answer: %s", error)
     text = "The study's file cannot be used at the moment. Nothing was saved: please go back and send it again."
-    return Refused(503, "Please try again", text).response()
+    return RequestRefused(503, "Please try again", text).response()
 
 
 def _no_page(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
-    return Refused(status, "There is no such page", "Nothing was changed.", ("/", "Continue")).response()
+    return RequestRefused(status, "There is no such page", "Nothing was changed.", ("/", "Continue")).response()

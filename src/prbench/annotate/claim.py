@@ -20,7 +20,7 @@ Holds = Literal["holds", "does not hold", "not shown", "too few annotations"]
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class StudyClaim:
     """The verdict, and what it rests on."""
 
     holds: Holds
@@ -54,7 +54,9 @@ def judge_preference(agreement: Estimate) -> Leaning:
     return "goes against the label" if agreement.high is not None and agreement.high < 0.5 else "not shown"
 
 
-def judge(annotators: int, pairs: int, quality: Mapping[str, Quality], preference: Leaning, margin: float) -> Claim:
+def judge(
+    annotators: int, pairs: int, quality: Mapping[str, Quality], preference: Leaning, margin: float
+) -> StudyClaim:
     """The claim as a whole.
 
     Example:
@@ -68,17 +70,17 @@ def judge(annotators: int, pairs: int, quality: Mapping[str, Quality], preferenc
             f"{_count(pairs, 'pair')} judged by {_count(annotators, 'annotator')}: too few for a verdict, which needs "
             f"{MIN_PAIRS} pairs and {MIN_ANNOTATORS} annotators at least. The figures are what they are."
         )
-        return Claim("too few annotations", quality, preference, text)
+        return StudyClaim("too few annotations", quality, preference, text)
     equal = [name for name, state in quality.items() if state == "equal"]
     different = [name for name, state in quality.items() if state == "different"]
     if len(equal) == len(quality) and preference == "follows the label":
         text = f"The claim holds here: quality is equal (within ±{margin:g}), and preference follows the label."
-        return Claim("holds", quality, preference, text)
+        return StudyClaim("holds", quality, preference, text)
     reasons = _reasons(quality, preference, margin)
     broken = bool(different) or preference == "goes against the label"
     holds: Holds = "does not hold" if broken else "not shown"
     words = "The claim does not hold here" if broken else "The claim is not shown here, nor is its contrary"
-    return Claim(holds, quality, preference, f"{words}: {'; '.join(reasons)}.")
+    return StudyClaim(holds, quality, preference, f"{words}: {'; '.join(reasons)}.")
 
 
 def _reasons(quality: Mapping[str, Quality], preference: Leaning, margin: float) -> list[str]:

@@ -6,7 +6,7 @@ from starlette.responses import HTMLResponse, Response
 
 from prbench.annotate import own_posts, people, tasks
 from prbench.annotate.pages import render
-from prbench.annotate.visit import Refused, Visit, go
+from prbench.annotate.visit import RequestRefused, Visit, go
 
 COOKIE_DAYS = 90
 
@@ -79,4 +79,4 @@ def _invitation(visit: Visit, status: int = 200) -> Response:
 
 def _refuse_invitation() -> NoReturn:
     text = "Please check that it is complete, or ask whoever sent it for a new one."
-    raise Refused(403, "This invitation link is not valid", text)
+    raise RequestRefused(403, "This invitation link is not valid", text)

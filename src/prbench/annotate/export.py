@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from prbench.annotate.gather import Gathered, Judgment, PairTexts, gather
+from prbench.annotate.gather import AnnotatorJudgment, PairTexts, StudyContent, gather
 from prbench.annotate.store import Store
 from prbench.data import write_pairs
 from prbench.errors import ConfigError
@@ -48,7 +48,7 @@ def export(store: Store, folder: Path) -> dict[Path, int]:
     return written
 
 
-def _annotations(found: Gathered) -> Iterator[Row]:
+def _annotations(found: StudyContent) -> Iterator[Row]:
     for each in found.judgments:
         scores = {
             f"{side}_{name}": value
@@ -68,7 +68,7 @@ def _annotations(found: Gathered) -> Iterator[Row]:
         }
 
 
-def _judgments(found: Gathered) -> Iterator[Row]:
+def _judgments(found: StudyContent) -> Iterator[Row]:
     """The log: `a` is the answer that was shown first, so that reasons which speak of first and second stay true."""
     choices = {"first": "a", "second": "b", "unsure": "equal"}
     for each in found.judgments:
@@ -93,14 +93,14 @@ def _items(pairs: Iterable[PairTexts]) -> Iterator[Row]:
                 yield {"id": name, "text": text, "question": pair.question}
 
 
-def _posts(found: Gathered) -> Iterator[Row]:
+def _posts(found: StudyContent) -> Iterator[Row]:
     for annotator, texts in found.posts.items():
         user = _person(annotator)
         for number, text in enumerate(texts, start=1):
             yield {"user": user, "id": f"{user}-{number}", "text": text}
 
 
-def _own_pairs(found: Gathered) -> Iterator[Pair]:
+def _own_pairs(found: StudyContent) -> Iterator[Pair]:
     """Mode self: each judgment as a pair of the person who made it."""
     for each in found.judgments:
         if each.verdict == "unsure" or each.annotator not in found.posts:
@@ -121,7 +121,7 @@ def _own_pairs(found: Gathered) -> Iterator[Pair]:
         )
 
 
-def _as_shown(judgment: Judgment, texts: PairTexts) -> tuple[str, str]:
+def _as_shown(judgment: AnnotatorJudgment, texts: PairTexts) -> tuple[str, str]:
     return (texts.chosen, texts.rejected) if judgment.chosen_first else (texts.rejected, texts.chosen)
 
 

@@ -12,11 +12,11 @@ import numpy as np
 
 from prbench.annotate.agreement import Label, fleiss, krippendorff_nominal, krippendorff_ordinal, with_interval
 from prbench.annotate.answer import DIMENSIONS
-from prbench.annotate.claim import Claim, judge, judge_preference, judge_quality
+from prbench.annotate.claim import StudyClaim, judge, judge_preference, judge_quality
 from prbench.annotate.equivalence import Equivalence, tost
-from prbench.annotate.gather import Gathered, Judgment, Person, Side, gather
+from prbench.annotate.gather import AnnotatorJudgment, AnnotatorSummary, Side, StudyContent, gather
 from prbench.annotate.store import Store
-from prbench.annotate.study import Study
+from prbench.annotate.study import AnnotationStudy
 from prbench.stats import Clusters, Estimate, difference_interval, mean_interval, wilson
 
 RESAMPLES = 2000
@@ -68,7 +68,7 @@ class PreferenceFinding:
 class PersonFinding:
     """One annotator's part."""
 
-    person: Person
+    person: AnnotatorSummary
     changed: int
     """Answers that were changed after they were saved."""
     agreement: Estimate | None
@@ -80,10 +80,10 @@ class PersonFinding:
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class StudyFindings:
     """The report of a study."""
 
-    study: Study
+    study: AnnotationStudy
     judgments: int
     annotators: int
     """Who have judged at least one pair."""
@@ -95,7 +95,7 @@ class Findings:
     """Empty in mode self."""
     preference: PreferenceFinding
     people: tuple[PersonFinding, ...]
-    claim: Claim | None
+    claim: StudyClaim | None
     """None in mode self."""
 
     def to_json(self) -> dict[str, object]:
@@ -115,7 +115,7 @@ class Findings:
         }
 
 
-def find(store: Store, *, margin: float = 0.5, seed: int = 0, resamples: int = RESAMPLES) -> Findings:
+def find(store: Store, *, margin: float = 0.5, seed: int = 0, resamples: int = RESAMPLES) -> StudyFindings:
     """Work out the report of a study.
 
     Args:
@@ -136,11 +136,13 @@ def find(store: Store, *, margin: float = 0.5, seed: int = 0, resamples: int = R
         states = {name: judge_quality(each.difference, each.equivalence) for name, each in quality.items()}
         claim = judge(annotators, texts, states, judge_preference(preference.agreement), margin)
     people = tuple(_person(found, person, scored) for person in found.people)
-    return Findings(found.study, len(found.judgments), annotators, pairs, texts, quality, preference, people, claim)
+    return StudyFindings(
+        found.study, len(found.judgments), annotators, pairs, texts, quality, preference, people, claim
+    )
 
 
 def _dimension(
-    judgments: Sequence[Judgment], dimension: str, margin: float, seed: int, resamples: int
+    judgments: Sequence[AnnotatorJudgment], dimension: str, margin: float, seed: int, resamples: int
 ) -> DimensionFinding:
     clusters = _clusters(judgments)
     rated = {side: [float(getattr(each.scores(side), dimension)) for each in judgments] for side in _SIDES}
@@ -165,7 +167,7 @@ def _dimension(
     return DimensionFinding(means[0], means[1], difference, equivalence, with_interval(krippendorff_ordinal, labels))
 
 
-def _preference(judgments: Sequence[Judgment], labelled: bool, seed: int, resamples: int) -> PreferenceFinding:
+def _preference(judgments: Sequence[AnnotatorJudgment], labelled: bool, seed: int, resamples: int) -> PreferenceFinding:
     decided = [each for each in judgments if each.verdict != "unsure"]
     labels = [Label(each.annotator, each.pair, each.wanted, each.texts) for each in judgments]
     first = [float(each.answer.preference == "first") for each in decided]
@@ -181,23 +183,23 @@ def _preference(judgments: Sequence[Judgment], labelled: bool, seed: int, resamp
     )
 
 
-def _person(found: Gathered, person: Person, labelled: bool) -> PersonFinding:
+def _person(found: StudyContent, person: AnnotatorSummary, labelled: bool) -> PersonFinding:
     own = [each for each in found.judgments if each.annotator == person.id]
     agreement = wilson(sum(each.credit for each in own), len(own)) if labelled else None
     return PersonFinding(person, sum(each.version > 1 for each in own), agreement)
 
 
-def _sides(decided: Sequence[Judgment]) -> list[tuple[int, int]]:
+def _sides(decided: Sequence[AnnotatorJudgment]) -> list[tuple[int, int]]:
     """For each pair, how many prefer either answer."""
     counts = Counter((each.pair, each.verdict) for each in decided)
     return [(counts[pair, "chosen"], counts[pair, "rejected"]) for pair in dict.fromkeys(each.pair for each in decided)]
 
 
-def _clusters(judgments: Sequence[Judgment]) -> Clusters:
+def _clusters(judgments: Sequence[AnnotatorJudgment]) -> Clusters:
     return Clusters.of([each.annotator for each in judgments], [each.texts for each in judgments])
 
 
-def _share(credits: Sequence[float], judgments: Sequence[Judgment], seed: int, resamples: int) -> Estimate:
+def _share(credits: Sequence[float], judgments: Sequence[AnnotatorJudgment], seed: int, resamples: int) -> Estimate:
     """A share with its clustered interval; where all agree, Wilson's over pairs, since unanimity is not certainty."""
     clusters = _clusters(judgments)
     found = mean_interval(credits, clusters, np.random.default_rng(seed), resamples=resamples, bounds=(0.0, 1.0))

@@ -5,9 +5,9 @@ import sqlite3
 from hashlib import sha256
 from typing import Literal, NamedTuple
 
-from prbench.annotate.answer import Answer, Scores
+from prbench.annotate.answer import AnnotatorAnswer, Scores
 from prbench.annotate.store import Store
-from prbench.annotate.study import Study, read_study
+from prbench.annotate.study import AnnotationStudy, read_study
 from prbench.annotate.tasks import answer_of
 from prbench.errors import ConfigError
 from prbench.files import checked
@@ -16,7 +16,7 @@ Side = Literal["chosen", "rejected"]
 Verdict = Literal["chosen", "rejected", "unsure"]
 
 
-class Judgment(NamedTuple):
+class AnnotatorJudgment(NamedTuple):
     """The latest answer of one annotator on one pair."""
 
     annotator: int
@@ -27,7 +27,7 @@ class Judgment(NamedTuple):
     chosen_first: bool
     chosen_is_a: bool
     """Whether the chosen answer is text `a`, by an order of the two texts that knows nothing of labels."""
-    answer: Answer
+    answer: AnnotatorAnswer
     version: int
     saved_at: str
 
@@ -62,7 +62,7 @@ class Judgment(NamedTuple):
         return found
 
 
-class Person(NamedTuple):
+class AnnotatorSummary(NamedTuple):
     """How much one annotator has done."""
 
     id: int
@@ -93,48 +93,49 @@ class PairTexts(NamedTuple):
         return one < other
 
 
-class Gathered(NamedTuple):
+class StudyContent(NamedTuple):
     """All there is in a study."""
 
-    study: Study
-    people: tuple[Person, ...]
-    judgments: tuple[Judgment, ...]
+    study: AnnotationStudy
+    people: tuple[AnnotatorSummary, ...]
+    judgments: tuple[AnnotatorJudgment, ...]
     """By annotator, in the order in which pairs were shown."""
     pairs: dict[str, PairTexts]
     posts: dict[int, tuple[str, ...]]
     """What people wrote, by annotator; mode self only."""
 
 
-def gather(store: Store) -> Gathered:
+def gather(store: Store) -> StudyContent:
     """Read a study as it stands, in one view of the file."""
     study = read_study(store)
     with checked(store.path, raises=ConfigError, hint="restore the file from a copy"), store.reading() as connection:
         pairs = {row["source"]: _texts(row) for row in connection.execute("SELECT * FROM pair ORDER BY id")}
-        return Gathered(study, _people(connection), _judgments(connection, pairs), pairs, _posts(connection))
+        return StudyContent(study, _people(connection), _judgments(connection, pairs), pairs, _posts(connection))
 
 
 def _texts(row: sqlite3.Row) -> PairTexts:
     return PairTexts(row["source"], row["question"], row["category"], row["chosen"], row["rejected"])
 
 
-def _people(connection: sqlite3.Connection) -> tuple[Person, ...]:
+def _people(connection: sqlite3.Connection) -> tuple[AnnotatorSummary, ...]:
     rows = connection.execute(
         "SELECT annotator.id, name, deleted_at, count(task.id) AS assigned, count(latest.id) AS done FROM annotator"
         " LEFT JOIN task ON task.annotator = annotator.id LEFT JOIN latest ON latest.task = task.id"
         " GROUP BY annotator.id ORDER BY annotator.id"
     )
     return tuple(
-        Person(row["id"], row["name"], row["assigned"], row["done"], row["deleted_at"] is not None) for row in rows
+        AnnotatorSummary(row["id"], row["name"], row["assigned"], row["done"], row["deleted_at"] is not None)
+        for row in rows
     )
 
 
-def _judgments(connection: sqlite3.Connection, pairs: dict[str, PairTexts]) -> tuple[Judgment, ...]:
+def _judgments(connection: sqlite3.Connection, pairs: dict[str, PairTexts]) -> tuple[AnnotatorJudgment, ...]:
     rows = connection.execute(
         "SELECT latest.*, task.annotator, task.chosen_first, pair.source FROM latest JOIN task ON task.id = latest.task"
         " JOIN pair ON pair.id = task.pair ORDER BY task.annotator, task.position"
     )
     return tuple(
-        Judgment(
+        AnnotatorJudgment(
             row["annotator"],
             row["source"],
             pairs[row["source"]].key,

@@ -26,7 +26,7 @@ HEADERS = {
 }
 
 
-class Unreadable(Exception):
+class UnreadableForm(Exception):
     """A request that is no form of ours: too long, or damaged."""
 
 
@@ -69,14 +69,14 @@ async def read_form(request: Request) -> Form:
     """The fields of a form; a body that is too long is not read to its end.
 
     Raises:
-        Unreadable: If it is.
+        UnreadableForm: If it is.
     """
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
         if len(body) > MAX_BODY:
-            raise Unreadable
+            raise UnreadableForm
     try:
         return parse_qs(body.decode("utf-8"), keep_blank_values=True, max_num_fields=MAX_FIELDS, errors="strict")
     except ValueError as error:  # not UTF-8, or more fields than any form here has
-        raise Unreadable from error
+        raise UnreadableForm from error

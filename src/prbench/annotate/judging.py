@@ -5,9 +5,9 @@ import sqlite3
 from starlette.responses import HTMLResponse, Response
 
 from prbench.annotate import pages, tasks
-from prbench.annotate.answer import Answer, read_answer
-from prbench.annotate.people import Session
-from prbench.annotate.visit import Refused, Visit, go
+from prbench.annotate.answer import AnnotatorAnswer, read_answer
+from prbench.annotate.people import AnnotatorSession
+from prbench.annotate.visit import RequestRefused, Visit, go
 
 
 def show_pair(visit: Visit) -> Response:
@@ -28,14 +28,16 @@ def save_pair(visit: Visit) -> Response:
         session = _begun(connection, visit)
         shown = _find(connection, session, visit)
         progress = tasks.progress(connection, session.annotator.id)
-        kept = tasks.save(connection, shown, version, answer) if isinstance(answer, Answer) else "incomplete"
+        kept = tasks.save(connection, shown, version, answer) if isinstance(answer, AnnotatorAnswer) else "incomplete"
     if kept == "stale":
         text = (
             f"Pair {shown.number} was answered or changed since this page was opened, perhaps in another tab. "
             "What is kept was left as it is; what you marked on the old page was not saved."
         )
-        raise Refused(409, "This page is out of date", text, (f"/pair/{shown.code}", "See what is kept, and change it"))
-    if not isinstance(answer, Answer):
+        raise RequestRefused(
+            409, "This page is out of date", text, (f"/pair/{shown.code}", "See what is kept, and change it")
+        )
+    if not isinstance(answer, AnnotatorAnswer):
         marks = {name: values[0] for name, values in visit.form.items()}
         again = shown._replace(version=version)  # the form's own, so that it stays as old as it is
         page = pages.pair_page(again, progress, visit.study.mode, session.form_token, marks, missing=answer)
@@ -59,15 +61,17 @@ def show_done(visit: Visit) -> Response:
     return HTMLResponse(pages.render("done", progress=progress, form_token=session.form_token))
 
 
-def _begun(connection: sqlite3.Connection, visit: Visit) -> Session:
+def _begun(connection: sqlite3.Connection, visit: Visit) -> AnnotatorSession:
     session = visit.session(connection)
     if visit.study.mode == "self" and not session.annotator.started:
-        raise Refused(409, "First your posts", "Pairs are shown once your posts are written.", ("/posts", "To them"))
+        raise RequestRefused(
+            409, "First your posts", "Pairs are shown once your posts are written.", ("/posts", "To them")
+        )
     return session
 
 
-def _find(connection: sqlite3.Connection, session: Session, visit: Visit) -> tasks.Shown:
+def _find(connection: sqlite3.Connection, session: AnnotatorSession, visit: Visit) -> tasks.TaskPage:
     shown = tasks.show(connection, session.annotator.id, visit.request.path_params["code"])
     if shown is None:
-        raise Refused(404, "There is no such pair", "It is not one of yours.", ("/", "Continue with your own"))
+        raise RequestRefused(404, "There is no such pair", "It is not one of yours.", ("/", "Continue with your own"))
     return shown

@@ -5,9 +5,9 @@ from functools import cache
 from typing import Any
 
 from prbench.annotate import own_posts
-from prbench.annotate.answer import DIMENSIONS, MAX_REASON, PLACES, SCALE, Answer
+from prbench.annotate.answer import DIMENSIONS, MAX_REASON, PLACES, SCALE, AnnotatorAnswer
 from prbench.annotate.study import Mode
-from prbench.annotate.tasks import Progress, Shown
+from prbench.annotate.tasks import AnnotatorProgress, TaskPage
 from prbench.show.page import asset, fill
 
 Marks = Mapping[str, str]
@@ -36,7 +36,13 @@ def render(name: str, **values: Any) -> str:
 
 
 def pair_page(
-    shown: Shown, progress: Progress, mode: Mode, form_token: str, marks: Marks, *, missing: Sequence[str] = ()
+    shown: TaskPage,
+    progress: AnnotatorProgress,
+    mode: Mode,
+    form_token: str,
+    marks: Marks,
+    *,
+    missing: Sequence[str] = (),
 ) -> str:
     """The page on which a pair is judged.
 
@@ -62,11 +68,11 @@ def pair_page(
     )
 
 
-def marks_of(answer: Answer | None) -> Marks:
+def marks_of(answer: AnnotatorAnswer | None) -> Marks:
     """An answer as the fields of its form.
 
     Example:
-        >>> marks_of(Answer(preference="first"))
+        >>> marks_of(AnnotatorAnswer(preference="first"))
         {'preference': 'first', 'reason': ''}
     """
     if answer is None:

@@ -22,7 +22,7 @@ class Annotator(NamedTuple):
     """Mode self: whether the person has closed the posts and begun to judge."""
 
 
-class Session(NamedTuple):
+class AnnotatorSession(NamedTuple):
     """Somebody who is signed in."""
 
     id: str
@@ -71,7 +71,7 @@ def open_session(connection: sqlite3.Connection, annotator: int) -> str:
     return f"{name}.{secret}"
 
 
-def find_session(connection: sqlite3.Connection, cookie: str) -> Session | None:
+def find_session(connection: sqlite3.Connection, cookie: str) -> AnnotatorSession | None:
     """Whose session a cookie is."""
     name, _, secret = cookie.partition(".")
     row = connection.execute(
@@ -82,7 +82,7 @@ def find_session(connection: sqlite3.Connection, cookie: str) -> Session | None:
     if row is None or not hmac.compare_digest(hash_secret(secret), row["secret_hash"]):
         return None
     form_token = hashlib.sha256(f"form\0{secret}".encode()).hexdigest()
-    return Session(name, _annotator(row), form_token)
+    return AnnotatorSession(name, _annotator(row), form_token)
 
 
 def close_session(connection: sqlite3.Connection, session: str) -> None:

@@ -25,7 +25,7 @@ Mode = Literal["pairs", "self"]
 _RESTORE = "restore the file from a copy"
 
 
-class StudyOptions(NamedTuple):
+class AnnotationConfig(NamedTuple):
     """What an organiser may set."""
 
     mode: Mode = "pairs"
@@ -37,7 +37,7 @@ class StudyOptions(NamedTuple):
     seed: int = 0
 
 
-class Study(Frozen):
+class AnnotationStudy(Frozen):
     """The record of a study, kept in its file."""
 
     id: str
@@ -63,12 +63,12 @@ class Opened(NamedTuple):
     """A study that is ready to be served."""
 
     store: Store
-    study: Study
+    study: AnnotationStudy
     invitations: tuple[Invitation, ...]
     """Only for a new study: of an old one the file knows no more than hashes."""
 
 
-def open_study(path: Path, suite: Suite, options: StudyOptions) -> Opened:
+def open_study(path: Path, suite: Suite, options: AnnotationConfig) -> Opened:
     """Continue the study in a file, or make it there.
 
     Raises:
@@ -104,13 +104,15 @@ def _remove(path: Path) -> None:
         path.with_name(path.name + left).unlink(missing_ok=True)
 
 
-def read_study(store: Store) -> Study:
+def read_study(store: Store) -> AnnotationStudy:
     """The record of the study in a file."""
     with store.reading() as connection:
         row = connection.execute("SELECT record FROM study").fetchone()
     if row is None:
         raise ConfigError(f"{str(store.path)!r} holds no study", hint="remove it, and make the study again")
-    return check_model(row["record"], Study, f"the study in {str(store.path)!r}", raises=ConfigError, hint=_RESTORE)
+    return check_model(
+        row["record"], AnnotationStudy, f"the study in {str(store.path)!r}", raises=ConfigError, hint=_RESTORE
+    )
 
 
 def renew_invitations(store: Store) -> tuple[Invitation, ...]:
@@ -144,7 +146,7 @@ def shows_chosen_first(seed: int, annotator: int, pair: str) -> bool:
     return bool(hashlib.sha256(f"{seed}\0{annotator}\0{pair}".encode()).digest()[0] & 1)
 
 
-def _plan(suite: Suite, options: StudyOptions) -> tuple[Study, list[Pair]]:
+def _plan(suite: Suite, options: AnnotationConfig) -> tuple[AnnotationStudy, list[Pair]]:
     names = options.names
     if not names or len(set(names)) < len(names) or not all(name.strip() for name in names):
         raise ConfigError(f"annotators {', '.join(map(repr, names))} need names that differ")
@@ -161,7 +163,7 @@ def _plan(suite: Suite, options: StudyOptions) -> tuple[Study, list[Pair]]:
     else:
         suite = _distinct(suite)
     shown = suite if options.pairs is None else suite.limit(options.pairs, options.seed)
-    study = Study(
+    study = AnnotationStudy(
         id=secrets.token_hex(4),
         mode=options.mode,
         pairs=len(shown),
@@ -187,7 +189,7 @@ def _distinct(suite: Suite) -> Suite:
     return suite.filter(is_new, "each two answers once")
 
 
-def _refuse_other(there: Study, asked: Study, path: Path) -> None:
+def _refuse_other(there: AnnotationStudy, asked: AnnotationStudy, path: Path) -> None:
     pairs = there.model_dump(include={"mode", "pairs", "overlap", "seed"})
     wanted = asked.model_dump(include={"mode", "pairs", "overlap", "seed"})
     differ = [f"{name} {pairs[name]} there, {wanted[name]} asked for" for name in pairs if pairs[name] != wanted[name]]
@@ -235,7 +237,7 @@ def _write_pairs(connection: sqlite3.Connection, pairs: Sequence[Pair]) -> None:
 
 
 def _write_people(
-    connection: sqlite3.Connection, options: StudyOptions, overlap: int, pairs: Sequence[str]
+    connection: sqlite3.Connection, options: AnnotationConfig, overlap: int, pairs: Sequence[str]
 ) -> tuple[Invitation, ...]:
     seen_by = assign(len(pairs), len(options.names), overlap, options.seed)
     invitations = []

@@ -3,18 +3,18 @@
 from collections.abc import Callable, Iterator
 
 from prbench.annotate.claim import MIN_ANNOTATORS, MIN_PAIRS
-from prbench.annotate.findings import Findings
+from prbench.annotate.findings import StudyFindings
 from prbench.show import Number, Table, count, interval, p_value
 from prbench.stats import Estimate
 
 
-def tables(found: Findings) -> list[Table]:
+def tables(found: StudyFindings) -> list[Table]:
     """Everything a reader needs, in the order of importance."""
     made = [_quality(found)] if found.quality else []
     return [*made, _preference(found), _agreement(found), _people(found)]
 
 
-def _quality(found: Findings) -> Table:
+def _quality(found: StudyFindings) -> Table:
     claim = found.claim
     rows = [
         [
@@ -44,7 +44,7 @@ def _quality(found: Findings) -> Table:
     return Table(_title(found), columns, rows, notes)
 
 
-def _preference(found: Findings) -> Table:
+def _preference(found: StudyFindings) -> Table:
     preference = found.preference
     shares = [
         ("meets the label (½ if unsure)", preference.agreement),
@@ -57,7 +57,7 @@ def _preference(found: Findings) -> Table:
     return Table(title, ["preference", "% [95 %]", "judgments"], rows, notes)
 
 
-def _agreement(found: Findings) -> Table:
+def _agreement(found: StudyFindings) -> Table:
     preference = found.preference
     rows = [
         ["preference", _points(preference.alpha), _points(preference.kappa), count(preference.alpha.n)],
@@ -67,7 +67,7 @@ def _agreement(found: Findings) -> Table:
     return Table("Agreement", columns, rows, list(_agreement_notes(found)))
 
 
-def _agreement_notes(found: Findings) -> Iterator[str]:
+def _agreement_notes(found: StudyFindings) -> Iterator[str]:
     if not found.preference.alpha.n:
         yield "no pair was judged by two annotators, so agreement is unknown"
         return
@@ -76,7 +76,7 @@ def _agreement_notes(found: Findings) -> Iterator[str]:
     yield "α is nominal for preference, ordinal for ratings, – where all labels are equal; jackknife over pairs"
 
 
-def _people(found: Findings) -> Table:
+def _people(found: StudyFindings) -> Table:
     rows = [
         [
             each.person.name,
@@ -94,7 +94,7 @@ def _people(found: Findings) -> Table:
     return Table("Annotators", ["annotator", "judged", "of", "changed", *labelled], rows, notes)
 
 
-def _title(found: Findings) -> str:
+def _title(found: StudyFindings) -> str:
     dataset = found.study.dataset
     pairs = f"{found.pairs:,} pairs"
     if found.texts < found.pairs:
@@ -102,7 +102,7 @@ def _title(found: Findings) -> str:
     return f"{dataset.name} · {found.judgments:,} judgments, {found.annotators} annotators, {pairs}"
 
 
-def _self_note(found: Findings) -> str:
+def _self_note(found: StudyFindings) -> str:
     preference = found.preference
     text = f"{preference.disputed} pairs are disputed; {preference.mirrored} judgments have an opposite to mirror"
     if found.annotators < MIN_ANNOTATORS or found.texts < MIN_PAIRS:

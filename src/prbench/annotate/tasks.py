@@ -7,7 +7,7 @@ import json
 import sqlite3
 from typing import Literal, NamedTuple
 
-from prbench.annotate.answer import DIMENSIONS, PLACES, Answer
+from prbench.annotate.answer import DIMENSIONS, PLACES, AnnotatorAnswer
 from prbench.annotate.people import now
 
 _SCORES = [f"{place}_{dimension}" for place in PLACES for dimension in DIMENSIONS]
@@ -17,14 +17,14 @@ _SAVE = (
 )
 
 
-class Progress(NamedTuple):
+class AnnotatorProgress(NamedTuple):
     """How far an annotator has come."""
 
     done: int
     total: int
 
 
-class Shown(NamedTuple):
+class TaskPage(NamedTuple):
     """All that a page shows of one pair."""
 
     code: str
@@ -36,7 +36,7 @@ class Shown(NamedTuple):
     second: str
     version: int
     """How many versions of the answer there are; 0: not answered yet."""
-    answer: Answer | None
+    answer: AnnotatorAnswer | None
     previous: str | None
     """The code of the pair before, to go back to."""
 
@@ -45,14 +45,14 @@ Kept = Literal["saved", "again", "stale"]
 """`again`: the same form sent twice, which changes nothing. `stale`: the form is older than what is kept."""
 
 
-def progress(connection: sqlite3.Connection, annotator: int) -> Progress:
+def progress(connection: sqlite3.Connection, annotator: int) -> AnnotatorProgress:
     """Count answered and assigned pairs."""
     row = connection.execute(
         "SELECT count(*) AS total, count((SELECT 1 FROM answer WHERE answer.task = task.id LIMIT 1)) AS done"
         " FROM task WHERE annotator = ?",
         (annotator,),
     ).fetchone()
-    return Progress(row["done"], row["total"])
+    return AnnotatorProgress(row["done"], row["total"])
 
 
 def next_code(connection: sqlite3.Connection, annotator: int) -> str | None:
@@ -75,7 +75,7 @@ def last_code(connection: sqlite3.Connection, annotator: int) -> str | None:
     return row["code"] if row else None
 
 
-def show(connection: sqlite3.Connection, annotator: int, code: str) -> Shown | None:
+def show(connection: sqlite3.Connection, annotator: int, code: str) -> TaskPage | None:
     """One of the annotator's own pairs; None for a code that is not theirs."""
     row = connection.execute(
         "SELECT task.id, code, position, question, posts,"
@@ -90,7 +90,7 @@ def show(connection: sqlite3.Connection, annotator: int, code: str) -> Shown | N
     if row is None:
         return None
     kept = connection.execute("SELECT * FROM latest WHERE task = ?", (row["id"],)).fetchone()
-    return Shown(
+    return TaskPage(
         row["code"],
         row["position"] + 1,
         row["question"],
@@ -103,7 +103,7 @@ def show(connection: sqlite3.Connection, annotator: int, code: str) -> Shown | N
     )
 
 
-def save(connection: sqlite3.Connection, shown: Shown, version: int, answer: Answer) -> Kept:
+def save(connection: sqlite3.Connection, shown: TaskPage, version: int, answer: AnnotatorAnswer) -> Kept:
     """Keep an answer given to a form that knew of `version` versions; call it inside one transaction with `show`."""
     if shown.version != version:
         return "again" if shown.version == version + 1 and shown.answer == answer else "stale"
@@ -116,10 +116,10 @@ def save(connection: sqlite3.Connection, shown: Shown, version: int, answer: Ans
     return "saved"
 
 
-def answer_of(row: sqlite3.Row) -> Answer:
+def answer_of(row: sqlite3.Row) -> AnnotatorAnswer:
     """An answer from a row of the table."""
     scores = {
         place: {name: row[f"{place}_{name}"] for name in DIMENSIONS} if row[f"{place}_factuality"] else None
         for place in PLACES
     }
-    return Answer.model_validate({"preference": row["preference"], "reason": row["reason"], **scores})
+    return AnnotatorAnswer.model_validate({"preference": row["preference"], "reason": row["reason"], **scores})

@@ -10,12 +10,12 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from prbench.annotate import people
 from prbench.annotate.answer import Form
 from prbench.annotate.pages import render
-from prbench.annotate.people import Session
+from prbench.annotate.people import AnnotatorSession
 from prbench.annotate.store import Store
-from prbench.annotate.study import Study
+from prbench.annotate.study import AnnotationStudy
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A request that is answered with a message instead of what it asked for.
 
     Args:
@@ -39,7 +39,7 @@ class Visit:
     """One request, with what answers to it need."""
 
     store: Store
-    study: Study
+    study: AnnotationStudy
     request: Request
     form: Form
     secure: bool = False
@@ -55,14 +55,14 @@ class Visit:
         values = self.form.get(name, ())
         return values[0] if len(values) == 1 else ""
 
-    def session(self, connection: sqlite3.Connection) -> Session:
+    def session(self, connection: sqlite3.Connection) -> AnnotatorSession:
         """Who is signed in; a form must carry that session's token. Asked in the transaction that acts on it."""
         found = people.find_session(connection, self.request.cookies.get(self.cookie, ""))
         if found is None:
-            raise Refused(403, "You are not signed in", "Please open the invitation link that you were given.")
+            raise RequestRefused(403, "You are not signed in", "Please open the invitation link that you were given.")
         if self.request.method == "POST" and not people.same(self.field("form_token"), found.form_token):
             text = "This form was made for another session. Nothing was saved."
-            raise Refused(403, "This form is not yours", text, ("/", "Continue with your own"))
+            raise RequestRefused(403, "This form is not yours", text, ("/", "Continue with your own"))
         return found
 
     def sign_off(self, title: str, text: str) -> Response:

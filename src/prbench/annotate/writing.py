@@ -5,8 +5,8 @@ import sqlite3
 from starlette.responses import HTMLResponse, Response
 
 from prbench.annotate import own_posts, pages
-from prbench.annotate.people import Session
-from prbench.annotate.visit import Refused, Visit, go
+from prbench.annotate.people import AnnotatorSession
+from prbench.annotate.visit import RequestRefused, Visit, go
 
 
 def show_posts(visit: Visit) -> Response:
@@ -27,7 +27,7 @@ def save_posts(visit: Visit) -> Response:
         posts = own_posts.load_posts(connection, session.annotator.id)
         if visit.field("mark") != posts.mark and texts != posts.texts:
             text = "Your posts were changed since this page was opened, perhaps in another tab. Nothing was saved."
-            raise Refused(409, "This page is out of date", text, ("/posts", "See your posts as they are kept"))
+            raise RequestRefused(409, "This page is out of date", text, ("/posts", "See your posts as they are kept"))
         problem = own_posts.complain(texts)
         if not problem:
             own_posts.keep_posts(connection, session.annotator.id, texts, start=ready)
@@ -39,11 +39,11 @@ def save_posts(visit: Visit) -> Response:
     return go("/")
 
 
-def _before_start(connection: sqlite3.Connection, visit: Visit) -> Session:
+def _before_start(connection: sqlite3.Connection, visit: Visit) -> AnnotatorSession:
     session = visit.session(connection)
     if visit.study.mode != "self":
-        raise Refused(404, "There is no such page", "Nothing was changed.", ("/", "Continue"))
+        raise RequestRefused(404, "There is no such page", "Nothing was changed.", ("/", "Continue"))
     if session.annotator.started:
         text = "You have begun to judge, so your posts stand as they are. To take everything back, delete your data."
-        raise Refused(409, "Your posts are closed", text, ("/", "Continue"))
+        raise RequestRefused(409, "Your posts are closed", text, ("/", "Continue"))
     return session

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from prbench.audit.result import Verdict
+from prbench.audit.result import CheckVerdict
 from prbench.texts import Shingles
 from prbench.types import Pair
 
 
-class Answer(NamedTuple):
+class CorpusAnswer(NamedTuple):
     """An answer to a question."""
 
     id: str
@@ -23,7 +23,7 @@ class Answer(NamedTuple):
     text: str
 
 
-class Written(NamedTuple):
+class CorpusPost(NamedTuple):
     """A post: its text, and who has it under which id."""
 
     text: str
@@ -31,7 +31,7 @@ class Written(NamedTuple):
     users: frozenset[str]
 
 
-class Contrast(NamedTuple):
+class AnswerContrast(NamedTuple):
     """Two answers that some pair sets against each other, with what tells them apart."""
 
     id: str
@@ -71,18 +71,18 @@ class Corpus:
         return all("item_pair" in pair.tags for pair in self.pairs)
 
     @cached_property
-    def written(self) -> Verdict:
+    def written(self) -> CheckVerdict:
         """What repetition earns: texts written for a suite must not repeat, items of a log may."""
-        return Verdict.WARN if self.from_items else Verdict.FAIL
+        return CheckVerdict.WARN if self.from_items else CheckVerdict.FAIL
 
     @cached_property
-    def answers(self) -> tuple[Answer, ...]:
+    def answers(self) -> tuple[CorpusAnswer, ...]:
         """The distinct answers of each question."""
-        found: dict[tuple[str, str], Answer] = {}
+        found: dict[tuple[str, str], CorpusAnswer] = {}
         for pair in self.pairs:
             for side, text in (("chosen", pair.chosen), ("rejected", pair.rejected)):
                 if (pair.question, text) not in found:
-                    found[pair.question, text] = Answer(f"{pair.id}#{side}", pair.question, text)
+                    found[pair.question, text] = CorpusAnswer(f"{pair.id}#{side}", pair.question, text)
         return tuple(found.values())
 
     @cached_property
@@ -106,7 +106,7 @@ class Corpus:
         return tuple(axis for axis, poles in self.axes.items() if len(poles) == 2)
 
     @property
-    def contrasts(self) -> tuple[Contrast, ...]:
+    def contrasts(self) -> tuple[AnswerContrast, ...]:
         """The distinct couples of answers that meet in a pair."""
         return self._met[0]
 
@@ -116,8 +116,8 @@ class Corpus:
         return self._met[1]
 
     @cached_property
-    def _met(self) -> tuple[tuple[Contrast, ...], tuple[tuple[int, bool], ...]]:
-        contrasts: list[Contrast] = []
+    def _met(self) -> tuple[tuple[AnswerContrast, ...], tuple[tuple[int, bool], ...]]:
+        contrasts: list[AnswerContrast] = []
         known: dict[tuple[tuple[str, ...], int, int], int] = {}
         places = []
         for pair, (chosen, rejected) in zip(self.pairs, self.sides, strict=True):
@@ -127,7 +127,7 @@ class Corpus:
             first, second = (chosen, rejected) if forward else (rejected, chosen)
             if (axes, first, second) not in known:
                 known[axes, first, second] = len(contrasts)
-                contrasts.append(Contrast(pair.id, pair.question, axes, first, second))
+                contrasts.append(AnswerContrast(pair.id, pair.question, axes, first, second))
             places.append((known[axes, first, second], forward))
         return tuple(contrasts), tuple(places)
 
@@ -149,7 +149,7 @@ class Corpus:
         return found
 
     @cached_property
-    def posts(self) -> tuple[Written, ...]:
+    def posts(self) -> tuple[CorpusPost, ...]:
         """The distinct texts among all posts."""
         ids: dict[str, list[str]] = {}
         users: dict[str, set[str]] = {}
@@ -157,7 +157,7 @@ class Corpus:
             for name, text in posts.items():
                 ids.setdefault(text, []).append(name)
                 users.setdefault(text, set()).add(user)
-        return tuple(Written(text, tuple(ids[text]), frozenset(users[text])) for text in ids)
+        return tuple(CorpusPost(text, tuple(ids[text]), frozenset(users[text])) for text in ids)
 
     @cached_property
     def questions(self) -> Mapping[str, str]:

@@ -5,16 +5,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from prbench.audit.corpus import Corpus
-from prbench.audit.result import Example, Figure, Finding, Verdict
-from prbench.audit.settings import Settings
+from prbench.audit.result import CheckVerdict, Figure, Finding, Offence
+from prbench.audit.settings import AuditConfig
 from prbench.texts import near_duplicates, sentences, words
 
 
 @dataclass(frozen=True)
-class NearDuplicates:
+class RepeatedTexts:
     """No answer and no post is written twice."""
 
-    settings: Settings
+    settings: AuditConfig
 
     name = "duplicates"
 
@@ -38,15 +38,15 @@ class NearDuplicates:
     def _near(self, corpus: Corpus, kind: str, texts: Sequence[tuple[str, str]]) -> Iterable[Figure]:
         settings = self.settings
         found = near_duplicates([text for _, text in texts], settings.near_warn, corpus.shingles)
-        same: list[Example] = []
-        close: list[Example] = []
+        same: list[Offence] = []
+        close: list[Offence] = []
         for near in found:
             ids = (texts[near.first][0], texts[near.second][0])
             (same if near.similarity >= settings.near_fail else close).append(
-                Example(ids=ids, detail=f"similarity {near.similarity:.2f}")
+                Offence(ids=ids, detail=f"similarity {near.similarity:.2f}")
             )
         yield Figure.counted(f"{kind} that are nearly the same", len(texts), same, corpus.written)
-        yield Figure.counted(f"{kind} that are rather alike", len(texts), close, Verdict.WARN)
+        yield Figure.counted(f"{kind} that are rather alike", len(texts), close, CheckVerdict.WARN)
 
 
 def _shared_posts(corpus: Corpus) -> Figure:
@@ -56,7 +56,7 @@ def _shared_posts(corpus: Corpus) -> Figure:
         for name, text in posts.items():
             holders[" ".join(text.lower().split())].add((user, name))
     shared = [
-        Example(
+        Offence(
             ids=tuple(name for _, name in sorted(held)), detail="of " + ", ".join(sorted({user for user, _ in held}))
         )
         for held in holders.values()
@@ -69,7 +69,7 @@ def _shared_posts(corpus: Corpus) -> Figure:
 class SharedSentences:
     """Answers to one question are each written afresh."""
 
-    settings: Settings
+    settings: AuditConfig
 
     name = "sentences"
 
@@ -82,9 +82,9 @@ class SharedSentences:
                 if len(sentence.split()) >= least:
                     found[answer.question, sentence].append(answer.id)
         shared = [
-            Example(ids=tuple(ids), detail=f"“{sentence}”") for (_, sentence), ids in found.items() if len(ids) > 1
+            Offence(ids=tuple(ids), detail=f"“{sentence}”") for (_, sentence), ids in found.items() if len(ids) > 1
         ]
-        otherwise = corpus.written if corpus.mirrored else Verdict.WARN
+        otherwise = corpus.written if corpus.mirrored else CheckVerdict.WARN
         return Finding.of(
             self.name,
             asks="do two answers to one question share a sentence?",

@@ -5,17 +5,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from prbench.audit.corpus import Corpus
-from prbench.audit.result import Example, Figure, Finding, Verdict
-from prbench.audit.settings import Settings
+from prbench.audit.result import CheckVerdict, Figure, Finding, Offence
+from prbench.audit.settings import AuditConfig
 
 _SEPARATOR = re.compile(r"[,;\s]+")
 
 
 @dataclass(frozen=True)
-class Evidence:
+class StanceEvidence:
     """Every stance rests on posts that exist."""
 
-    settings: Settings
+    settings: AuditConfig
 
     name = "evidence"
 
@@ -30,15 +30,15 @@ class Evidence:
             figures=self._figures(corpus, claims) if lists_ids(corpus, claims) else (),
         )
 
-    def _figures(self, corpus: Corpus, claims: Sequence["Claim"]) -> list[Figure]:
+    def _figures(self, corpus: Corpus, claims: Sequence["AspectClaim"]) -> list[Figure]:
         lost, thin = [], []
         for claim in claims:
             missing = [post for post in claim.posts if post not in corpus.profiles[claim.user]]
             if missing:
-                lost.append(Example(ids=(claim.pair, *missing), detail=f"not in the profile of {claim.user}"))
+                lost.append(Offence(ids=(claim.pair, *missing), detail=f"not in the profile of {claim.user}"))
             if len(set(claim.posts)) - len(set(missing)) < self.settings.evidence_posts:
                 shown = ", ".join(claim.posts) or "none"
-                thin.append(Example(ids=(claim.pair,), detail=f"{claim.user}, “{claim.aspect}”: {shown}"))
+                thin.append(Offence(ids=(claim.pair,), detail=f"{claim.user}, “{claim.aspect}”: {shown}"))
         return [
             Figure.counted("aspects with evidence that does not exist", len(claims), lost),
             Figure.counted("aspects with too little evidence", len(claims), thin),
@@ -46,7 +46,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Claim:
+class AspectClaim:
     """What a rubric says of one user: this aspect shows in these posts."""
 
     pair: str
@@ -55,7 +55,7 @@ class Claim:
     posts: tuple[str, ...]
 
 
-def claims_of(corpus: Corpus) -> Iterator[Claim]:
+def claims_of(corpus: Corpus) -> Iterator[AspectClaim]:
     """Each distinct aspect of each user, once."""
     seen = set()
     for pair in corpus.pairs:
@@ -64,10 +64,10 @@ def claims_of(corpus: Corpus) -> Iterator[Claim]:
             if key not in seen:
                 seen.add(key)
                 posts = tuple(filter(None, _SEPARATOR.split(aspect.evidence)))
-                yield Claim(pair.id, pair.user, aspect.aspect, posts)
+                yield AspectClaim(pair.id, pair.user, aspect.aspect, posts)
 
 
-def lists_ids(corpus: Corpus, claims: Sequence[Claim]) -> bool:
+def lists_ids(corpus: Corpus, claims: Sequence[AspectClaim]) -> bool:
     """Whether evidence means ids here: most of it is nothing but ids of posts, anybody's."""
     known = {name for posts in corpus.profiles.values() for name in posts}
     given = [claim for claim in claims if claim.posts]
@@ -75,10 +75,10 @@ def lists_ids(corpus: Corpus, claims: Sequence[Claim]) -> bool:
 
 
 @dataclass(frozen=True)
-class Profiles:
+class ProfileLengths:
     """Profiles have enough posts, of a readable length."""
 
-    settings: Settings
+    settings: AuditConfig
 
     name = "profiles"
 
@@ -88,12 +88,12 @@ class Profiles:
         shortest, longest = settings.post_words
         profiles = {user: posts for user, posts in corpus.profiles.items() if posts}
         few = [
-            Example(ids=(user,), detail=f"{len(posts)} posts")
+            Offence(ids=(user,), detail=f"{len(posts)} posts")
             for user, posts in profiles.items()
             if len(posts) < settings.profile_posts
         ]
         odd = [
-            Example(ids=(post.ids[0],), detail=f"{count} words")
+            Offence(ids=(post.ids[0],), detail=f"{count} words")
             for post in corpus.posts
             if not shortest <= (count := len(post.text.split())) <= longest
         ]
@@ -102,7 +102,7 @@ class Profiles:
             asks="are profiles and posts of the size that was meant?",
             threshold=f"at least {settings.profile_posts} posts, {shortest} to {longest} words each: warn",
             figures=[
-                Figure.counted("profiles with too few posts", len(profiles), few, Verdict.WARN),
-                Figure.counted("posts too short or too long", len(corpus.posts), odd, Verdict.WARN),
+                Figure.counted("profiles with too few posts", len(profiles), few, CheckVerdict.WARN),
+                Figure.counted("posts too short or too long", len(corpus.posts), odd, CheckVerdict.WARN),
             ],
         )

@@ -5,8 +5,8 @@ from functools import cache, partial
 from typing import Any, Protocol
 
 from prbench.audit.corpus import Corpus
-from prbench.audit.duplicates import NearDuplicates, SharedSentences
-from prbench.audit.evidence import Evidence, Profiles
+from prbench.audit.duplicates import RepeatedTexts, SharedSentences
+from prbench.audit.evidence import ProfileLengths, StanceEvidence
 from prbench.audit.histories import Histories
 from prbench.audit.leaks import ProfileLeaks, StandardLeaks
 from prbench.audit.mirror import MirrorBalance, UserBlindAccuracy
@@ -14,8 +14,8 @@ from prbench.audit.names import Names
 from prbench.audit.people import DemographicAssociation, People, StanceBalance
 from prbench.audit.probe import PolePreference, PoleProbe
 from prbench.audit.raters import Opinion, consult
-from prbench.audit.result import Figure, Finding, Verdict, worst
-from prbench.audit.settings import Settings, default_settings
+from prbench.audit.result import CheckVerdict, Figure, Finding, worst
+from prbench.audit.settings import AuditConfig, default_settings
 from prbench.audit.splits import DisjointSplits
 from prbench.audit.style import ReadingLevel, StyleBalance
 from prbench.data import Suite
@@ -44,18 +44,18 @@ class Audit(Frozen):
     fingerprint: str
     counts: Mapping[str, int]
     """Pairs, users, questions, distinct answers and posts."""
-    settings: Settings
+    settings: AuditConfig
     findings: tuple[Finding, ...]
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> CheckVerdict:
         """The gravest of all."""
         return worst(finding.verdict for finding in self.findings)
 
     @property
     def failed(self) -> bool:
         """Whether any check failed."""
-        return self.verdict is Verdict.FAIL
+        return self.verdict is CheckVerdict.FAIL
 
     def finding(self, check: str) -> Finding:
         """What one check found.
@@ -83,13 +83,13 @@ _PLAIN = (
     PoleProbe,
     StyleBalance,
     ReadingLevel,
-    NearDuplicates,
+    RepeatedTexts,
     SharedSentences,
     StandardLeaks,
     ProfileLeaks,
     Names,
-    Evidence,
-    Profiles,
+    StanceEvidence,
+    ProfileLengths,
     Histories,
     DisjointSplits,
     StanceBalance,
@@ -100,7 +100,7 @@ _PLAIN = (
 def audit(
     pairs: Suite | Sequence[Pair],
     *,
-    settings: Settings | None = None,
+    settings: AuditConfig | None = None,
     people: People | None = None,
     raters: Sequence[str] = (),
     checks: Sequence[str] = (),
@@ -151,7 +151,7 @@ def _chosen(known: Mapping[str, Callable[[], Check]], names: Sequence[str]) -> l
 
 
 def _all_checks(
-    corpus: Corpus, settings: Settings, people: People, raters: Sequence[str]
+    corpus: Corpus, settings: AuditConfig, people: People, raters: Sequence[str]
 ) -> Mapping[str, Callable[[], Check]]:
     """Every check by name, not yet made: raters are asked only if a check wants to know."""
 

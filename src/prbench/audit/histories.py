@@ -12,8 +12,8 @@ import numpy as np
 
 from prbench.audit.corpus import Corpus
 from prbench.audit.evidence import claims_of, lists_ids
-from prbench.audit.result import Example, Figure, Finding, Verdict
-from prbench.audit.settings import Settings
+from prbench.audit.result import CheckVerdict, Figure, Finding, Offence
+from prbench.audit.settings import AuditConfig
 from prbench.stats import Clusters, mean_interval
 
 
@@ -21,7 +21,7 @@ from prbench.stats import Clusters, mean_interval
 class Histories:
     """The two halves of a couple write as much as each other, and silent posts are as long as those that show."""
 
-    settings: Settings
+    settings: AuditConfig
 
     name = "histories"
 
@@ -29,12 +29,14 @@ class Histories:
         """Compare the halves of couples by axis, and posts that are evidence with posts that are not."""
         couples = _couples(corpus)
         uneven = [
-            Example(ids=halves, detail=" and ".join(f"{len(corpus.profiles[user])} posts" for user in halves))
+            Offence(ids=halves, detail=" and ".join(f"{len(corpus.profiles[user])} posts" for user in halves))
             for halves in couples
             if len({len(corpus.profiles[user]) for user in halves}) > 1
         ]
         figures = [
-            Figure.counted("couples whose halves have unlike numbers of posts", len(couples), uneven, Verdict.WARN),
+            Figure.counted(
+                "couples whose halves have unlike numbers of posts", len(couples), uneven, CheckVerdict.WARN
+            ),
             *self._by_axis(corpus, couples),
             *self._silent(corpus),
         ]
@@ -62,7 +64,7 @@ class Histories:
                 name = f"{axis}: words of a post ({one} {first.mean():.0f}, {two} {second.mean():.0f})"
                 figure = self._difference(name, first - second, [*first, *second], [side[0] for side in sides])
                 if self.settings.is_exempt(axis, "words"):  # who likes it brief is brief
-                    figure = figure.model_copy(update={"name": f"{name}; exempt", "verdict": Verdict.PASS})
+                    figure = figure.model_copy(update={"name": f"{name}; exempt", "verdict": CheckVerdict.PASS})
                 yield figure
 
     def _silent(self, corpus: Corpus) -> Iterator[Figure]:
@@ -92,7 +94,7 @@ class Histories:
         value, low, high = estimate.value or 0.0, estimate.low, estimate.high
         clear = low is not None and high is not None and (low > 0 or high < 0)
         return Figure.estimated(
-            name, estimate, Verdict.WARN if clear and abs(value) > self.settings.style_warn else Verdict.PASS
+            name, estimate, CheckVerdict.WARN if clear and abs(value) > self.settings.style_warn else CheckVerdict.PASS
         )
 
 

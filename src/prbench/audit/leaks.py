@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from prbench.audit.corpus import Corpus
-from prbench.audit.result import Example, Figure, Finding, Verdict
-from prbench.audit.settings import Settings
+from prbench.audit.result import CheckVerdict, Figure, Finding, Offence
+from prbench.audit.settings import AuditConfig
 from prbench.texts import copies, sentences
 from prbench.types import Pair
 
@@ -30,7 +30,7 @@ class _Secret(NamedTuple):
 class StandardLeaks:
     """The hidden standard stands in no text that a model may see."""
 
-    settings: Settings
+    settings: AuditConfig
 
     name = "standard"
 
@@ -38,7 +38,7 @@ class StandardLeaks:
         """Look for aspect titles, reasons and narrative sentences in posts and answers."""
         run, least = self.settings.copied_words, self.settings.title_words
         # Where answers were written to the rubric, as the paper's were, they may repeat a phrase of it.
-        in_answers = Verdict.FAIL if corpus.mirrored else Verdict.WARN
+        in_answers = CheckVerdict.FAIL if corpus.mirrored else CheckVerdict.WARN
         figures = []
         for secret in (_Secret("aspect titles", _titles, run, least), _Secret("reasons, narratives", _prose, run, run)):
             figures += [_in_posts(corpus, secret), _in_answers(corpus, secret, in_answers)]
@@ -55,7 +55,7 @@ class StandardLeaks:
 class ProfileLeaks:
     """A profile holds none of the answers and questions that its user meets."""
 
-    settings: Settings
+    settings: AuditConfig
 
     name = "profile leaks"
 
@@ -85,7 +85,7 @@ def _prose(pair: Pair) -> list[str]:
 def _in_posts(corpus: Corpus, secret: _Secret) -> Figure:
     """What of a user's pairs stands in the user's posts."""
     by_user = _gather(corpus.pairs, lambda pair: pair.user, secret)
-    found: dict[tuple[str, str], Example] = {}
+    found: dict[tuple[str, str], Offence] = {}
     for user, sources in by_user.items():
         for example in _copies(corpus, secret, sources, corpus.profiles[user]):
             found.setdefault((example.ids[0], example.detail), example)
@@ -93,7 +93,7 @@ def _in_posts(corpus: Corpus, secret: _Secret) -> Figure:
     return Figure.counted(f"{secret.name} in posts of the user", looked, list(found.values()), corpus.written)
 
 
-def _in_answers(corpus: Corpus, secret: _Secret, otherwise: Verdict) -> Figure:
+def _in_answers(corpus: Corpus, secret: _Secret, otherwise: CheckVerdict) -> Figure:
     """What of a question's pairs stands in its answers."""
     by_question = _gather(corpus.pairs, lambda pair: pair.question, secret)
     answers: dict[str, dict[str, str]] = {question: {} for question in by_question}
@@ -120,8 +120,8 @@ def _gather(pairs: Sequence[Pair], key: Callable[[Pair], str], secret: _Secret) 
 
 def _copies(
     corpus: Corpus, secret: _Secret, sources: Mapping[str, str], targets: Mapping[str, str]
-) -> Iterable[Example]:
+) -> Iterable[Offence]:
     """Copies of sources (text → pair) in targets (id → text)."""
     pairs, names = list(sources.values()), list(targets)
     found = copies(list(sources), list(targets.values()), corpus.shingles, run=secret.run, least=secret.least)
-    return [Example(ids=(names[copy.target], pairs[copy.source]), detail=f"“{copy.words}”") for copy in found]
+    return [Offence(ids=(names[copy.target], pairs[copy.source]), detail=f"“{copy.words}”") for copy in found]

@@ -8,8 +8,8 @@ import numpy as np
 
 from prbench.audit.corpus import Corpus
 from prbench.audit.raters import Floats, Opinion
-from prbench.audit.result import Example, Figure, Finding, Verdict
-from prbench.audit.settings import Settings
+from prbench.audit.result import CheckVerdict, Figure, Finding, Offence
+from prbench.audit.settings import AuditConfig
 from prbench.stats import Clusters, couple_coverage, mean_interval
 from prbench.types import Pair
 
@@ -33,16 +33,16 @@ class MirrorBalance:
         mirrors: dict[str, list[Pair]] = defaultdict(list)
         for pair in corpus.pairs:
             mirrors[pair.tags.get("mirror", "")].append(pair)
-        alone = [Example(ids=(pair.id,), detail="no mirror tag") for pair in mirrors.pop("", [])]
+        alone = [Offence(ids=(pair.id,), detail="no mirror tag") for pair in mirrors.pop("", [])]
         broken = [
-            Example(ids=tuple(pair.id for pair in pairs), detail=f"mirror {name!r}: {why}")
+            Offence(ids=tuple(pair.id for pair in pairs), detail=f"mirror {name!r}: {why}")
             for name, pairs in mirrors.items()
             if (why := _broken(pairs))
         ]
         tilted, tallies = _tilted(corpus)
         couples = _couples(corpus.pairs)
         odd = [
-            Example(ids=tuple(sorted(users)), detail=f"couple {couple!r} has {len(users)} users")
+            Offence(ids=tuple(sorted(users)), detail=f"couple {couple!r} has {len(users)} users")
             for couple, users in couples.items()
             if len(users) != 2
         ]
@@ -73,7 +73,7 @@ def _broken(pairs: Sequence[Pair]) -> str:
     return "; ".join(why for why, so in wrong.items() if so)
 
 
-def _tilted(corpus: Corpus) -> tuple[list[Example], int]:
+def _tilted(corpus: Corpus) -> tuple[list[Offence], int]:
     """Answers whose choices and rejections do not cancel within split, category and axis; and how many were counted."""
     net: Counter[tuple[str, str, str, int]] = Counter()
     for pair, (chosen, rejected) in zip(corpus.pairs, corpus.sides, strict=True):
@@ -81,7 +81,7 @@ def _tilted(corpus: Corpus) -> tuple[list[Example], int]:
         net[*stratum, chosen] += 1
         net[*stratum, rejected] -= 1
     tilted = [
-        Example(
+        Offence(
             ids=(corpus.answers[answer].id,),
             detail=f"chosen − rejected = {count:+d} in split {split!r}, category {category!r}, axis {axis!r}",
         )
@@ -103,7 +103,7 @@ def _couples(pairs: Sequence[Pair]) -> Mapping[str, set[str]]:
 class UserBlindAccuracy:
     """Who ignores the user scores one half: exactly on a mirrored suite, within its interval on any other."""
 
-    settings: Settings
+    settings: AuditConfig
     opinions: Sequence[Opinion]
 
     name = "user-blind accuracy"
@@ -131,13 +131,13 @@ class UserBlindAccuracy:
         credits = opinion.credits(corpus)
         said = np.isfinite(credits)
         off = [
-            Example(ids=(stratum,), detail=f"{total / count:.4f} over {count:,} pairs")
+            Offence(ids=(stratum,), detail=f"{total / count:.4f} over {count:,} pairs")
             for stratum, (total, count) in _totals(corpus, credits, said).items()
             if 2 * total != count
         ]
         accuracy = Figure(
             name=f"{opinion.rater}: accuracy",
-            verdict=Verdict.FAIL if off else Verdict.PASS if said.any() else Verdict.NOT_APPLICABLE,
+            verdict=CheckVerdict.FAIL if off else CheckVerdict.PASS if said.any() else CheckVerdict.NOT_APPLICABLE,
             value=float(credits[said].mean()) if said.any() else None,
             n=int(said.sum()),
             examples=tuple(off),
@@ -152,19 +152,19 @@ class UserBlindAccuracy:
         rng = np.random.default_rng(self.settings.seed)
         accuracy = mean_interval(credits[said], clusters, rng, bounds=(0.0, 1.0))
         beats = accuracy.low is not None and accuracy.low > 0.5
-        verdict = Verdict.WARN if beats else Verdict.PASS
+        verdict = CheckVerdict.WARN if beats else CheckVerdict.PASS
         return [Figure.estimated(f"{opinion.rater}: accuracy", accuracy, verdict)]
 
 
 def _silence(opinion: Opinion, corpus: Corpus) -> list[Figure]:
     """What a rater did not say, where it did not; the pairs concerned are left out of its accuracy."""
     silent = [
-        Example(ids=(contrast.id,), detail=f"{opinion.rater} gave no verdict")
+        Offence(ids=(contrast.id,), detail=f"{opinion.rater} gave no verdict")
         for contrast, said in zip(corpus.contrasts, np.isfinite(opinion.preference), strict=True)
         if not said
     ]
     name = f"{opinion.rater}: couples of answers without a verdict"
-    return [Figure.counted(name, len(corpus.contrasts), silent, Verdict.WARN)] if silent else []
+    return [Figure.counted(name, len(corpus.contrasts), silent, CheckVerdict.WARN)] if silent else []
 
 
 def _totals(corpus: Corpus, credits: Floats, said: np.ndarray) -> dict[str, tuple[float, int]]:
@@ -194,5 +194,5 @@ def _coverage(rater: str, corpus: Corpus, credits: Floats, said: np.ndarray) -> 
         return []
     pairs = [corpus.pairs[i] for i in rows]
     share = couple_coverage(credits[rows], [pair.user for pair in pairs], [pair.tags["couple"] for pair in pairs])
-    verdict = Verdict.FAIL if share.value else Verdict.PASS
+    verdict = CheckVerdict.FAIL if share.value else CheckVerdict.PASS
     return [Figure.estimated(f"{rater}: couple coverage", share, verdict)]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from prbench.audit.corpus import Corpus
-from prbench.audit.result import Example, Figure, Finding, Verdict
-from prbench.audit.settings import Settings
+from prbench.audit.result import CheckVerdict, Figure, Finding, Offence
+from prbench.audit.settings import AuditConfig
 from prbench.texts import words
 
 _FEWEST_UNRELATED = 20
@@ -19,7 +19,7 @@ _FEWEST_UNRELATED = 20
 class Names:
     """Axes and poles are shown, never named."""
 
-    settings: Settings
+    settings: AuditConfig
 
     name = "names"
 
@@ -32,7 +32,7 @@ class Names:
             Figure.counted(
                 f"{kind} that name an axis or pole", len(usage.texts[kind]), usage.named(kind, telling), verdict
             )
-            for kind, verdict in (("posts", Verdict.FAIL), ("answers", Verdict.WARN))
+            for kind, verdict in (("posts", CheckVerdict.FAIL), ("answers", CheckVerdict.WARN))
         ]
         return Finding.of(
             self.name,
@@ -78,12 +78,12 @@ class _Usage:
             return 0.0
         return sum(_padded(name) in text for text in texts) / len(texts)
 
-    def named(self, kind: str, names: Mapping[str, str]) -> list[Example]:
+    def named(self, kind: str, names: Mapping[str, str]) -> list[Offence]:
         """The texts in which one of these names stands."""
         found = []
         for text_id, text, _ in self.texts[kind]:
             if used := [name for name in names if _padded(name) in text]:
-                found.append(Example(ids=(text_id,), detail=", ".join(repr(name) for name in used)))
+                found.append(Offence(ids=(text_id,), detail=", ".join(repr(name) for name in used)))
         return found
 
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from prbench.audit.corpus import Corpus
-from prbench.audit.result import Example, Figure, Finding, Verdict
-from prbench.audit.settings import Settings
+from prbench.audit.result import CheckVerdict, Figure, Finding, Offence
+from prbench.audit.settings import AuditConfig
 from prbench.stats import holm, mcnemar
 
 People = Mapping[str, Mapping[str, str]]
@@ -23,15 +23,15 @@ _DRAWS = 9999
 class StanceBalance:
     """Each axis has equally many users at each pole, and no axis goes with another."""
 
-    settings: Settings
+    settings: AuditConfig
 
     name = "stances"
 
     def examine(self, corpus: Corpus) -> Finding:
         """Count users by axis and pole, and correlate axes over the users who hold both."""
-        otherwise = Verdict.FAIL if corpus.mirrored else Verdict.WARN
+        otherwise = CheckVerdict.FAIL if corpus.mirrored else CheckVerdict.WARN
         torn = [
-            Example(ids=(user, axis), detail=f"wants both {' and '.join(sorted(poles))}")
+            Offence(ids=(user, axis), detail=f"wants both {' and '.join(sorted(poles))}")
             for user, held in corpus.stances.items()
             for axis, poles in held.items()
             if len(poles) > 1
@@ -57,19 +57,19 @@ class StanceBalance:
             return []
         adjusted = holm([pair.p for pair in found]).tolist()
         strong = [
-            Example(ids=pair.axes, detail=f"phi {pair.phi:+.2f}, {pair.users} users, p {p:.3f} after Holm")
+            Offence(ids=pair.axes, detail=f"phi {pair.phi:+.2f}, {pair.users} users, p {p:.3f} after Holm")
             for pair, p in zip(found, adjusted, strict=True)
             if p < self.settings.level and abs(pair.phi) > self.settings.correlation
         ]
         largest = max(found, key=lambda pair: (abs(pair.phi), pair.users))
         name = f"largest |phi|: {' × '.join(largest.axes)}"
         return [
-            Figure.counted("couples of axes that go together", len(found), strong, Verdict.WARN),
-            Figure(name=name, verdict=Verdict.PASS, value=abs(largest.phi), n=largest.users),
+            Figure.counted("couples of axes that go together", len(found), strong, CheckVerdict.WARN),
+            Figure(name=name, verdict=CheckVerdict.PASS, value=abs(largest.phi), n=largest.users),
         ]
 
 
-def _unequal(corpus: Corpus) -> list[Example]:
+def _unequal(corpus: Corpus) -> list[Offence]:
     users: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
     for pair in corpus.pairs:
         for axis, poles in corpus.stances.get(pair.user, {}).items():
@@ -80,7 +80,7 @@ def _unequal(corpus: Corpus) -> list[Example]:
         numbers = [counts[pole] for pole in corpus.axes[axis]]
         if len(numbers) != 2 or numbers[0] != numbers[1]:
             shown = ", ".join(f"{counts[pole]} {pole}" for pole in corpus.axes[axis])
-            found.append(Example(ids=(axis,), detail=f"split {split!r}: {shown}"))
+            found.append(Offence(ids=(axis,), detail=f"split {split!r}: {shown}"))
     return found
 
 
@@ -119,7 +119,7 @@ def _correlations(corpus: Corpus) -> Iterator[_Correlation]:
 class DemographicAssociation:
     """No stance goes with who the person is."""
 
-    settings: Settings
+    settings: AuditConfig
     people: People
 
     name = "demographics"
@@ -130,7 +130,7 @@ class DemographicAssociation:
         tests = list(_tests(corpus, self.people, np.random.default_rng(self.settings.seed)))
         adjusted = holm([test.p for test in tests]).tolist() if tests else []
         found = [
-            Example(
+            Offence(
                 ids=(test.axis, test.attribute),
                 detail=f"p {p:.3f} after Holm, Cramér's V {test.strength:.2f}, {test.table}",
             )
@@ -142,10 +142,10 @@ class DemographicAssociation:
             smallest = min(adjusted)
             strongest = max(tests, key=lambda test: test.strength)
             figures += [
-                Figure(name="smallest p after Holm", verdict=Verdict.PASS, value=smallest, n=len(tests)),
+                Figure(name="smallest p after Holm", verdict=CheckVerdict.PASS, value=smallest, n=len(tests)),
                 Figure(
                     name=f"largest Cramér's V: {strongest.axis} × {strongest.attribute}",
-                    verdict=Verdict.PASS,
+                    verdict=CheckVerdict.PASS,
                     value=strongest.strength,
                     n=strongest.users,
                 ),

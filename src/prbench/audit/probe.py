@@ -12,8 +12,8 @@ import numpy as np
 
 from prbench.audit.corpus import Corpus
 from prbench.audit.raters import Floats, Opinion
-from prbench.audit.result import Example, Figure, Finding, Verdict
-from prbench.audit.settings import Settings
+from prbench.audit.result import CheckVerdict, Figure, Finding, Offence
+from prbench.audit.settings import AuditConfig
 from prbench.stats import Clusters, Estimate, mean_interval
 
 _TOKEN = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*|\d[\d.,]*|[?!:;()—]")
@@ -24,7 +24,7 @@ _SMOOTHING = 0.5
 class PoleProbe:
     """A bag of words learnt on some questions tells the poles apart on others."""
 
-    settings: Settings
+    settings: AuditConfig
 
     name = "probe"
 
@@ -62,13 +62,13 @@ class PoleProbe:
             mean = mean_interval(
                 [axis.value or 0.0 for axis in axes], Clusters.of(units, units), rng, bounds=(0.0, 1.0)
             )
-        return Figure.estimated("mean over axes", mean, Verdict.PASS if _above_half(mean) else Verdict.FAIL)
+        return Figure.estimated("mean over axes", mean, CheckVerdict.PASS if _above_half(mean) else CheckVerdict.FAIL)
 
     def _axis(self, axis: str, estimate: Estimate) -> Figure:
         if _above_half(estimate):
-            return Figure.estimated(axis, estimate, Verdict.PASS)
-        example = Example(ids=(axis,), detail="the stance may be in the meaning and not in the words")
-        return Figure.estimated(axis, estimate, Verdict.WARN, [example])
+            return Figure.estimated(axis, estimate, CheckVerdict.PASS)
+        example = Offence(ids=(axis,), detail="the stance may be in the meaning and not in the words")
+        return Figure.estimated(axis, estimate, CheckVerdict.WARN, [example])
 
 
 def _above_half(estimate: Estimate) -> bool:
@@ -119,7 +119,7 @@ def _tokens(text: str) -> list[str]:
 class PolePreference:
     """No rater that is not shown the user prefers one pole of an axis by far."""
 
-    settings: Settings
+    settings: AuditConfig
     opinions: Sequence[Opinion]
 
     name = "preference"
@@ -145,11 +145,11 @@ class PolePreference:
         leaning = 1.0 if (share.value or 0.0) > 0.5 else 0.0
         one, two = corpus.axes[axis]
         ids = [contrast.id for contrast, own in zip(contrasts, preference, strict=True) if own == leaning]
-        examples = [Example(ids=(name,), detail=f"{opinion.rater} prefers {one if leaning else two}") for name in ids]
+        examples = [Offence(ids=(name,), detail=f"{opinion.rater} prefers {one if leaning else two}") for name in ids]
         missing = len(corpus.by_axis[axis]) - len(places)
         notes = ["exempt"] * exempt + [f"{missing} without a verdict"] * bool(missing)
         name = f"{axis}: {opinion.rater} prefers {one} to {two}" + (f" ({', '.join(notes)})" if notes else "")
-        return Figure.estimated(name, share, Verdict.WARN if far else Verdict.PASS, examples if far else ())
+        return Figure.estimated(name, share, CheckVerdict.WARN if far else CheckVerdict.PASS, examples if far else ())
 
 
 def _is_far(share: Estimate, most: float) -> bool:

@@ -7,7 +7,7 @@ from prbench.stats import Estimate
 from prbench.types import Frozen
 
 
-class Verdict(StrEnum):
+class CheckVerdict(StrEnum):
     """How a check ended; `not applicable` where the suite has nothing for it to look at."""
 
     NOT_APPLICABLE = "not applicable"
@@ -16,18 +16,18 @@ class Verdict(StrEnum):
     FAIL = "fail"
 
 
-def worst(verdicts: Iterable[Verdict]) -> Verdict:
+def worst(verdicts: Iterable[CheckVerdict]) -> CheckVerdict:
     """The gravest of several verdicts; without any, nothing was applicable.
 
     Example:
-        >>> str(worst([Verdict.PASS, Verdict.WARN, Verdict.NOT_APPLICABLE]))
+        >>> str(worst([CheckVerdict.PASS, CheckVerdict.WARN, CheckVerdict.NOT_APPLICABLE]))
         'warn'
     """
-    order = list(Verdict)
-    return max(verdicts, key=order.index, default=Verdict.NOT_APPLICABLE)
+    order = list(CheckVerdict)
+    return max(verdicts, key=order.index, default=CheckVerdict.NOT_APPLICABLE)
 
 
-class Example(Frozen):
+class Offence(Frozen):
     """One offence: where to look, and what is seen there."""
 
     ids: tuple[str, ...]
@@ -39,16 +39,18 @@ class Figure(Frozen):
     """A number with its verdict, and everything that speaks against it."""
 
     name: str
-    verdict: Verdict
+    verdict: CheckVerdict
     value: float | None
     low: float | None = None
     high: float | None = None
     n: int
     """How many things were looked at."""
-    examples: tuple[Example, ...] = ()
+    examples: tuple[Offence, ...] = ()
 
     @classmethod
-    def counted(cls, name: str, n: int, offences: Sequence[Example], otherwise: Verdict = Verdict.FAIL) -> "Figure":
+    def counted(
+        cls, name: str, n: int, offences: Sequence[Offence], otherwise: CheckVerdict = CheckVerdict.FAIL
+    ) -> "Figure":
         """How many of `n` things offend: none is a pass, any has the verdict `otherwise`.
 
         Example:
@@ -56,15 +58,17 @@ class Figure(Frozen):
             'pass'
         """
         if n == 0 and not offences:
-            return cls(name=name, verdict=Verdict.NOT_APPLICABLE, value=None, n=0)
-        verdict = otherwise if offences else Verdict.PASS
+            return cls(name=name, verdict=CheckVerdict.NOT_APPLICABLE, value=None, n=0)
+        verdict = otherwise if offences else CheckVerdict.PASS
         return cls(name=name, verdict=verdict, value=len(offences), n=n, examples=tuple(offences))
 
     @classmethod
-    def estimated(cls, name: str, estimate: Estimate, verdict: Verdict, examples: Sequence[Example] = ()) -> "Figure":
+    def estimated(
+        cls, name: str, estimate: Estimate, verdict: CheckVerdict, examples: Sequence[Offence] = ()
+    ) -> "Figure":
         """An estimate with its interval; one that the data do not give is not applicable."""
         if estimate.value is None:
-            verdict = Verdict.NOT_APPLICABLE
+            verdict = CheckVerdict.NOT_APPLICABLE
         return cls(name=name, verdict=verdict, examples=tuple(examples), **estimate.to_json())
 
 
@@ -72,7 +76,7 @@ class Finding(Frozen):
     """What one check has to say: its verdict is that of its gravest figure."""
 
     check: str
-    verdict: Verdict
+    verdict: CheckVerdict
     asks: str
     """The question that the check puts to the suite."""
     threshold: str

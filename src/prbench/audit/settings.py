@@ -13,7 +13,7 @@ from prbench.files import read_toml
 from prbench.types import Frozen
 
 
-class Settings(Frozen):
+class AuditConfig(Frozen):
     """Where an audit draws its lines.
 
     Example:
@@ -75,12 +75,12 @@ class Settings(Frozen):
         return any(measure in self.exempt.get(name, ()) for name in (axis, "*"))
 
 
-def default_settings() -> Settings:
+def default_settings() -> AuditConfig:
     """The settings that ship with the package."""
-    return Settings.model_validate(_shipped())
+    return AuditConfig.model_validate(_shipped())
 
 
-def load_settings(path: Path) -> Settings:
+def load_settings(path: Path) -> AuditConfig:
     """Lay a TOML file over the settings that ship with the package; `exempt` is laid over axis by axis.
 
     Raises:
@@ -91,11 +91,11 @@ def load_settings(path: Path) -> Settings:
     exempt = own.get("exempt", {})
     merged = {**shipped, **own, "exempt": {**shipped["exempt"], **exempt} if isinstance(exempt, dict) else exempt}
     try:
-        return Settings.model_validate(merged)
+        return AuditConfig.model_validate(merged)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
-        hint = did_you_mean(place, Settings.model_fields) if first["type"] == "extra_forbidden" else "mend that line"
+        hint = did_you_mean(place, AuditConfig.model_fields) if first["type"] == "extra_forbidden" else "mend that line"
         raise ConfigError(f"{path}: {place}: {first['msg']}", hint=hint) from error
 
 

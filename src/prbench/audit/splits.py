@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import combinations, product
 
 from prbench.audit.corpus import Corpus
-from prbench.audit.result import Example, Figure, Finding, Verdict
-from prbench.audit.settings import Settings
+from prbench.audit.result import CheckVerdict, Figure, Finding, Offence
+from prbench.audit.settings import AuditConfig
 from prbench.texts import near_duplicates
 
 
@@ -14,14 +14,14 @@ from prbench.texts import near_duplicates
 class DisjointSplits:
     """What is learnt in one split cannot be looked up in another."""
 
-    settings: Settings
+    settings: AuditConfig
 
     name = "splits"
 
     def examine(self, corpus: Corpus) -> Finding:
         """Compare the splits by user, couple, question and answer."""
         several = len({pair.tags.get("split", "") for pair in corpus.pairs}) > 1
-        users = Verdict.FAIL if corpus.mirrored else Verdict.WARN
+        users = CheckVerdict.FAIL if corpus.mirrored else CheckVerdict.WARN
         shared = ", ".join(
             f"{split} may share {kind} with {other}"
             for split, kinds in self.settings.sharing.items()
@@ -43,14 +43,14 @@ class DisjointSplits:
         )
 
     def _figure(
-        self, what: str, corpus: Corpus, keys: Iterable[str], kind: str, otherwise: Verdict = Verdict.FAIL
+        self, what: str, corpus: Corpus, keys: Iterable[str], kind: str, otherwise: CheckVerdict = CheckVerdict.FAIL
     ) -> Figure:
         """How many of the things that these keys name, one for each pair, lie in two splits."""
         return self._in_two(what, corpus.splits_of(keys), kind, otherwise)
 
-    def _in_two(self, what: str, places: Mapping[str, Mapping[str, str]], kind: str, otherwise: Verdict) -> Figure:
+    def _in_two(self, what: str, places: Mapping[str, Mapping[str, str]], kind: str, otherwise: CheckVerdict) -> Figure:
         found = [
-            Example(ids=tuple(places[key][split] for split in pair), detail=f"{_short(key)} in {' and '.join(pair)}")
+            Offence(ids=tuple(places[key][split] for split in pair), detail=f"{_short(key)} in {' and '.join(pair)}")
             for key in places
             for pair in combinations(sorted(places[key]), 2)
             if not self._may_share(kind, *pair)
@@ -64,12 +64,12 @@ class DisjointSplits:
     def _questions(self, corpus: Corpus) -> Figure:
         """Questions by content: the same text, or nearly."""
         if corpus.from_items:  # all may be asked the same; what must be apart is the items, looked at as answers
-            return Figure(name="questions in two splits", verdict=Verdict.NOT_APPLICABLE, value=None, n=0)
+            return Figure(name="questions in two splits", verdict=CheckVerdict.NOT_APPLICABLE, value=None, n=0)
         places = corpus.splits_of(pair.question for pair in corpus.pairs)
-        same = self._in_two("questions", places, "questions", Verdict.FAIL)
+        same = self._in_two("questions", places, "questions", CheckVerdict.FAIL)
         texts = list(places)
         alike = [
-            Example(ids=(places[texts[near.first]][one], places[texts[near.second]][two]), detail=f"in {one} and {two}")
+            Offence(ids=(places[texts[near.first]][one], places[texts[near.second]][two]), detail=f"in {one} and {two}")
             for near in near_duplicates(texts, self.settings.near_fail, corpus.shingles)
             for one, two in product(places[texts[near.first]], places[texts[near.second]])
             if one != two and not self._may_share("questions", one, two)
@@ -81,7 +81,7 @@ class DisjointSplits:
         for pair in corpus.pairs:
             for text in (pair.chosen, pair.rejected):
                 places.setdefault(" ".join(text.lower().split()), {}).setdefault(pair.tags.get("split", ""), pair.id)
-        return self._in_two("answers", places, "questions", Verdict.FAIL)
+        return self._in_two("answers", places, "questions", CheckVerdict.FAIL)
 
     def _unseen(self, corpus: Corpus) -> Figure:
         """Axes that a pair of their own marks as unseen."""
@@ -93,7 +93,7 @@ class DisjointSplits:
         }
         train = [pair for pair in corpus.pairs if pair.tags.get("split") == self.settings.train]
         found = [
-            Example(ids=(pair.id,), detail=f"axis {pair.tags.get('axis', '')!r}")
+            Offence(ids=(pair.id,), detail=f"axis {pair.tags.get('axis', '')!r}")
             for pair in train
             if pair.tags.get("unseen") == "yes" or unseen & pair.stances.keys()
         ]

@@ -13,8 +13,8 @@ import numpy as np
 
 from prbench.audit.corpus import Corpus
 from prbench.audit.raters import Floats
-from prbench.audit.result import Example, Figure, Finding, Verdict
-from prbench.audit.settings import Settings
+from prbench.audit.result import CheckVerdict, Figure, Finding, Offence
+from prbench.audit.settings import AuditConfig
 from prbench.stats import Clusters, Estimate, mean_interval
 from prbench.texts import list_markers, reading_ease, sentences, without_list_markers, words
 
@@ -44,7 +44,7 @@ MEASURES: Mapping[str, Measure] = {
 class StyleBalance:
     """The poles of an axis look alike."""
 
-    settings: Settings
+    settings: AuditConfig
 
     name = "style"
 
@@ -60,16 +60,16 @@ class StyleBalance:
             figures=[self._figure(difference) for difference in differences],
         )
 
-    def _figure(self, difference: "Difference") -> Figure:
+    def _figure(self, difference: "StyleDifference") -> Figure:
         size = abs(difference.estimate.value or 0.0)
-        verdict = Verdict.PASS
+        verdict = CheckVerdict.PASS
         apart = difference.share > self.settings.style_share
         if apart and difference.is_clear and not difference.exempt:
             grave = difference.axis and difference.measure not in self.settings.warn_only
             if size > self.settings.style_fail and grave:
-                verdict = Verdict.FAIL
+                verdict = CheckVerdict.FAIL
             elif size > self.settings.style_warn:
-                verdict = Verdict.WARN
+                verdict = CheckVerdict.WARN
         return difference.figure(verdict)
 
 
@@ -77,7 +77,7 @@ class StyleBalance:
 class ReadingLevel:
     """The poles of an axis are equally hard to read."""
 
-    settings: Settings
+    settings: AuditConfig
 
     name = "reading level"
 
@@ -88,7 +88,7 @@ class ReadingLevel:
         figures = []
         for difference in differences:
             far = abs(difference.estimate.value or 0.0) > points and difference.is_clear and not difference.exempt
-            figures.append(difference.figure(Verdict.WARN if far else Verdict.PASS))
+            figures.append(difference.figure(CheckVerdict.WARN if far else CheckVerdict.PASS))
         return Finding.of(
             self.name,
             asks="is one pole (or the chosen answers) harder to read? Flesch reading ease, in points",
@@ -98,7 +98,7 @@ class ReadingLevel:
 
 
 @dataclass(frozen=True)
-class Difference:
+class StyleDifference:
     """How much more of a measure one side has."""
 
     axis: str
@@ -108,7 +108,7 @@ class Difference:
     means: tuple[float, float]
     estimate: Estimate
     exempt: bool
-    extremes: Sequence[Example]
+    extremes: Sequence[Offence]
     """The contrasts that differ most in the direction of the mean."""
 
     @property
@@ -123,18 +123,18 @@ class Difference:
         low, high = sorted(map(abs, self.means))
         return (high - low) / high if high else 0.0
 
-    def figure(self, verdict: Verdict) -> Figure:
+    def figure(self, verdict: CheckVerdict) -> Figure:
         """The figure to report, with examples only where something is wrong."""
         one, two = self.sides
         means = f"{one} {self.means[0]:.1f}, {two} {self.means[1]:.1f}"
         name = f"{self.axis or 'all pairs'}: {self.measure} ({means}{'; exempt' if self.exempt else ''})"
-        wrong = verdict in (Verdict.WARN, Verdict.FAIL)
+        wrong = verdict in (CheckVerdict.WARN, CheckVerdict.FAIL)
         return Figure.estimated(name, self.estimate, verdict, self.extremes if wrong else ())
 
 
 def compare_sides(
-    corpus: Corpus, measures: Mapping[str, Measure], settings: Settings, *, standardise: bool
-) -> list[Difference]:
+    corpus: Corpus, measures: Mapping[str, Measure], settings: AuditConfig, *, standardise: bool
+) -> list[StyleDifference]:
     """Compare both sides in each measure: the poles of each axis, or chosen with rejected where there is no axis.
 
     A standardised difference is the mean difference over the standard deviation within the two sides, which is taken as
@@ -174,19 +174,21 @@ def _all_sides(corpus: Corpus) -> Iterator[_Sides]:
         yield _Sides("", ("chosen", "rejected"), [pair.id for pair in pairs], clusters, chosen, rejected)
 
 
-def _difference(sides: _Sides, measure: str, values: Floats, settings: Settings, standardise: bool) -> Difference:
+def _difference(
+    sides: _Sides, measure: str, values: Floats, settings: AuditConfig, standardise: bool
+) -> StyleDifference:
     first, second = values[list(sides.first)], values[list(sides.second)]
     gap = (first - second) / (_spread(first, second) if standardise else 1.0)
     estimate = mean_interval(gap, sides.clusters, np.random.default_rng(settings.seed))
     one, two = sides.names
     extremes = [
-        Example(ids=(sides.ids[row],), detail=f"{measure}: {one} {first[row]:.1f}, {two} {second[row]:.1f}")
+        Offence(ids=(sides.ids[row],), detail=f"{measure}: {one} {first[row]:.1f}, {two} {second[row]:.1f}")
         for row in np.argsort(-gap * np.sign(estimate.value or 0.0), kind="stable").tolist()
         if gap[row]
     ]
     means = (float(first.mean()), float(second.mean()))
     exempt = settings.is_exempt(sides.axis, measure)
-    return Difference(sides.axis, sides.names, measure, means, estimate, exempt, extremes)
+    return StyleDifference(sides.axis, sides.names, measure, means, estimate, exempt, extremes)
 
 
 def _spread(first: Floats, second: Floats) -> float:

@@ -1,10 +1,10 @@
 """An audit as tables: every check in a line, then what warns or fails, then where to look."""
 
 from prbench.audit.examine import Audit
-from prbench.audit.result import Figure, Finding, Verdict
+from prbench.audit.result import CheckVerdict, Figure, Finding
 from prbench.show import Number, Table, count
 
-_WRONG = (Verdict.WARN, Verdict.FAIL)
+_WRONG = (CheckVerdict.WARN, CheckVerdict.FAIL)
 
 
 def audit_tables(found: Audit, examples: int = 3) -> list[Table]:
@@ -32,7 +32,7 @@ def _summary(found: Audit) -> Table:
 
 def _tally(finding: Finding) -> str:
     """How many figures there are, and how many of them are wrong."""
-    if finding.verdict is Verdict.NOT_APPLICABLE:
+    if finding.verdict is CheckVerdict.NOT_APPLICABLE:
         return "–"
     wrong = [
         f"{count} {verdict}" for verdict in _WRONG if (count := sum(f.verdict is verdict for f in finding.figures))

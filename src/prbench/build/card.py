@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from prbench.build.options import SPLITS, MirrorOptions
+from prbench.build.options import SPLITS, MirrorConfig
 from prbench.data import Suite
 from prbench.errors import DataError
 from prbench.files import checksum
@@ -48,7 +48,7 @@ class MirrorCard(Frozen):
     """`ratings` or `judgments`."""
     log: SourceFile
     items: SourceFile
-    options: MirrorOptions
+    options: MirrorConfig
     users: int
     """In the log."""
     mirrorable: Mapping[str, int]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from prbench.data.rows import Place, Row
+from prbench.data.rows import Place, SourceRow
 from prbench.errors import DataError, did_you_mean
 
 JUDGMENT_FIELDS = ("user", "a", "b", "choice")
@@ -37,7 +37,7 @@ class Columns:
                 raise DataError(f"--column maps an unknown field {field!r}", hint=did_you_mean(field, sorted(known)))
         self._asked = {field: column for field, column in asked.items() if field in set(fields)}
 
-    def find(self, row: Row, needed: Iterable[str], wanted: Iterable[str] = ()) -> dict[str, str]:
+    def find(self, row: SourceRow, needed: Iterable[str], wanted: Iterable[str] = ()) -> dict[str, str]:
         """The columns of the fields, read off the first row; a wanted field may be absent."""
         found = {}
         for field in needed:
@@ -50,11 +50,11 @@ class Columns:
                 found[field] = column
         return found
 
-    def has(self, row: Row, field: str) -> bool:
+    def has(self, row: SourceRow, field: str) -> bool:
         """Whether the row has a column for the field."""
         return self._column(field, row) is not None
 
-    def _column(self, field: str, row: Row) -> str | None:
+    def _column(self, field: str, row: SourceRow) -> str | None:
         if field in self._asked:
             column = self._asked[field]
             if column not in row.values:
@@ -68,7 +68,7 @@ class Columns:
         return next((name for name in names if name in row.values and name not in taken), None)
 
 
-def cell(row: Row, columns: Mapping[str, str], field: str) -> object:
+def cell(row: SourceRow, columns: Mapping[str, str], field: str) -> object:
     """A value that must be there."""
     value = row.values.get(columns[field])
     if value is None:

@@ -6,12 +6,12 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from prbench.build.arrays import Indices, Numbers
-from prbench.build.items import Items
+from prbench.build.items import MirrorItems
 from prbench.build.preferences import Mirrorable, Preferences
 from prbench.types import Post
 
 
-class Division(NamedTuple):
+class LogDivision(NamedTuple):
     """A log divided into what is shown of a user and what the user is asked."""
 
     context: Indices
@@ -42,7 +42,7 @@ class Log(Protocol):
         ...
 
     @property
-    def items(self) -> Items:
+    def items(self) -> MirrorItems:
         """The texts."""
         ...
 
@@ -72,7 +72,9 @@ class Log(Protocol):
         """How much each user (row) has to give in each split of the items (column)."""
         ...
 
-    def divide(self, item_split: Indices, user_split: Indices, share: float, random: np.random.Generator) -> Division:
+    def divide(
+        self, item_split: Indices, user_split: Indices, share: float, random: np.random.Generator
+    ) -> LogDivision:
         """Set a share of each user's rows aside as context, no item on both sides for one user."""
         ...
 

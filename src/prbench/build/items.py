@@ -10,13 +10,13 @@ from prbench.build.arrays import Indices
 from prbench.build.columns import ITEM_FIELDS, Columns, cell
 from prbench.data.fields import read_identifier
 from prbench.data.fields import read_text as text_of
-from prbench.data.rows import Place, Row, parse_json, read_rows, suffix_of
+from prbench.data.rows import Place, SourceRow, parse_json, read_rows, suffix_of
 from prbench.errors import DataError
 from prbench.files import read_text
 
 
 @dataclass(frozen=True, eq=False)
-class Items:
+class MirrorItems:
     """Texts in the order of their ids, so that the order of the file does not matter."""
 
     ids: tuple[str, ...]
@@ -35,7 +35,7 @@ class Items:
         return len(self.ids)
 
 
-def read_items(path: Path, columns: Columns) -> Items:
+def read_items(path: Path, columns: Columns) -> MirrorItems:
     """Read texts from JSONL, CSV or Parquet, or from a JSON list (of objects, or of texts whose ids count from 0)."""
     rows = _read_json_list(path) if path.name.lower().endswith(".json") else _read_table(path)
     found: dict[str, tuple[str, str, str, str]] = {}
@@ -55,12 +55,12 @@ def read_items(path: Path, columns: Columns) -> Items:
     return _arrange(found)
 
 
-def _arrange(found: dict[str, tuple[str, str, str, str]]) -> Items:
+def _arrange(found: dict[str, tuple[str, str, str, str]]) -> MirrorItems:
     ids = tuple(sorted(found))
     texts, groups, stances, questions = zip(*(found[name] for name in ids), strict=True)
     first: dict[str, int] = {}
     codes: dict[tuple[str, str], int] = {}
-    return Items(
+    return MirrorItems(
         ids,
         texts,
         groups,
@@ -74,17 +74,17 @@ def _arrange(found: dict[str, tuple[str, str, str, str]]) -> Items:
     )
 
 
-def _label(row: Row, names: dict[str, str], field: str) -> str:
+def _label(row: SourceRow, names: dict[str, str], field: str) -> str:
     return read_identifier(row.values.get(names[field]), field, row.place).strip() if field in names else ""
 
 
-def _read_table(path: Path) -> Iterator[Row]:
+def _read_table(path: Path) -> Iterator[SourceRow]:
     if suffix_of(path) is not None and not path.is_file():
         raise DataError(f"{str(path)!r} does not exist", hint="--items names the file with the texts")
     return read_rows(path)
 
 
-def _read_json_list(path: Path) -> Iterator[Row]:
+def _read_json_list(path: Path) -> Iterator[SourceRow]:
     values = parse_json(read_text(path, raises=DataError), str(path))
     if not isinstance(values, list) or not values:
         raise DataError(f"{path}: expected a list of texts or objects", hint='for example [{"id": "1", "text": "…"}]')
@@ -92,4 +92,4 @@ def _read_json_list(path: Path) -> Iterator[Row]:
         place = Place(str(path), "row", number + 1)
         if not isinstance(value, str | dict):
             raise DataError(f"{place}: expected a text or an object with id and text")
-        yield Row({"id": number, "text": value} if isinstance(value, str) else value, place)
+        yield SourceRow({"id": number, "text": value} if isinstance(value, str) else value, place)

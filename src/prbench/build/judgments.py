@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from prbench.build.arrays import Flags, Indices, Numbers, rank_within, starts_group
-from prbench.build.division import Division, LabelledPair
-from prbench.build.items import Items
+from prbench.build.division import LabelledPair, LogDivision
+from prbench.build.items import MirrorItems
 from prbench.build.preferences import Mirrorable, Preferences, are_disputed, count_mirrored
 from prbench.build.roles import assign_roles
 from prbench.build.splits import NOWHERE
@@ -24,7 +24,7 @@ class JudgmentLog:
     """Judgments without ties, repetitions and contradictions, in the order of users and items."""
 
     users: tuple[str, ...]
-    items: Items
+    items: MirrorItems
     preferences: Preferences
     low_first: Flags
     """Whether the lower item stood first when the user was asked; reasons speak of first and second."""
@@ -61,7 +61,9 @@ class JudgmentLog:
         np.add.at(weights, (found.user[counted], split[counted]), 1)
         return weights
 
-    def divide(self, item_split: Indices, user_split: Indices, share: float, random: np.random.Generator) -> Division:
+    def divide(
+        self, item_split: Indices, user_split: Indices, share: float, random: np.random.Generator
+    ) -> LogDivision:
         """Set a share of each user's judgments aside as context; no item stands on both sides for one user."""
         found = self.preferences
         split, of_user = _common_split(found, item_split), user_split[found.user]
@@ -81,7 +83,9 @@ class JudgmentLog:
             "judgments that share an item with context and with questions": left & roles.may_ask,
         }
         dropped = Counter({reason: int(rows.sum()) for reason, rows in reasons.items()})
-        return Division(np.flatnonzero(context), found.user[context], found.take(asked), roles.split[asked], +dropped)
+        return LogDivision(
+            np.flatnonzero(context), found.user[context], found.take(asked), roles.split[asked], +dropped
+        )
 
     def post(self, row: int) -> Post:
         """A judgment in the user's voice."""

@@ -14,12 +14,12 @@ from prbench.build import judgments, ratings
 from prbench.build.arrays import Indices
 from prbench.build.columns import JUDGMENT_FIELDS, LOG_FIELDS, RATING_FIELDS, Columns, cell
 from prbench.build.division import Log
-from prbench.build.items import Items
+from prbench.build.items import MirrorItems
 from prbench.build.judgments import JudgmentLog
 from prbench.build.preferences import Preferences
 from prbench.build.ratings import RatingLog
 from prbench.data.fields import read_identifier
-from prbench.data.rows import Row, read_rows, suffix_of
+from prbench.data.rows import SourceRow, read_rows, suffix_of
 from prbench.errors import DataError, did_you_mean
 
 _DEFAULT_GAP = 0.2
@@ -47,7 +47,7 @@ class _Users:
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
 
-    def number(self, row: Row, columns: Mapping[str, str]) -> int:
+    def number(self, row: SourceRow, columns: Mapping[str, str]) -> int:
         name = read_identifier(cell(row, columns, "user"), "user", row.place)
         if not name:
             raise DataError(f"{row.place}: field 'user' is empty", hint="complete the row or remove it")
@@ -60,7 +60,7 @@ class _Users:
         return _Renumbered(names, place[np.array(numbers, dtype=np.int64)])
 
 
-def read_log(path: Path, items: Items, columns: Mapping[str, str], min_gap: float | None) -> ReadLog:
+def read_log(path: Path, items: MirrorItems, columns: Mapping[str, str], min_gap: float | None) -> ReadLog:
     """Read a log; its columns say which kind it is.
 
     Raises:
@@ -78,7 +78,7 @@ def read_log(path: Path, items: Items, columns: Mapping[str, str], min_gap: floa
     return _read_ratings(everything, finder.find(first, RATING_FIELDS), items, min_gap)
 
 
-def _read_judgments(rows: Iterator[Row], columns: Mapping[str, str], items: Items) -> ReadLog:
+def _read_judgments(rows: Iterator[SourceRow], columns: Mapping[str, str], items: MirrorItems) -> ReadLog:
     users, equal, names = _Users(), 0, None
     user, a, b, chose_a, reasons = array("q"), array("q"), array("q"), array("b"), list[str]()
     for row in rows:
@@ -110,7 +110,9 @@ def _read_judgments(rows: Iterator[Row], columns: Mapping[str, str], items: Item
     return ReadLog(log, len(user) + equal)
 
 
-def _read_ratings(rows: Iterator[Row], columns: Mapping[str, str], items: Items, min_gap: float | None) -> ReadLog:
+def _read_ratings(
+    rows: Iterator[SourceRow], columns: Mapping[str, str], items: MirrorItems, min_gap: float | None
+) -> ReadLog:
     users, user, item, rating = _Users(), array("q"), array("q"), array("d")
     for row in rows:
         user.append(users.number(row, columns))
@@ -131,7 +133,7 @@ def _read_ratings(rows: Iterator[Row], columns: Mapping[str, str], items: Items,
     return ReadLog(log, len(user))
 
 
-def _item(row: Row, columns: Mapping[str, str], field: str, items: Items) -> int:
+def _item(row: SourceRow, columns: Mapping[str, str], field: str, items: MirrorItems) -> int:
     name = read_identifier(cell(row, columns, field), field, row.place)
     if (number := items.index.get(name)) is None:
         near = did_you_mean(name, items.ids) if len(items) <= _FEW else f"ids look like {items.ids[0]!r}"
@@ -142,7 +144,7 @@ def _item(row: Row, columns: Mapping[str, str], field: str, items: Items) -> int
     return number
 
 
-def _choice(row: Row, columns: Mapping[str, str]) -> tuple[str, str]:
+def _choice(row: SourceRow, columns: Mapping[str, str]) -> tuple[str, str]:
     said = str(cell(row, columns, "choice")).strip().lower()
     if said not in _CHOICES:
         raise DataError(
@@ -157,12 +159,12 @@ def _names(said: str) -> tuple[str, str] | None:
     return ("A", "B") if said in ("a", "b") else None
 
 
-def _reason(row: Row, columns: Mapping[str, str]) -> str:
+def _reason(row: SourceRow, columns: Mapping[str, str]) -> str:
     value = row.values.get(columns["reason"]) if "reason" in columns else None
     return " ".join(str(value).split()) if value is not None else ""
 
 
-def _rating(row: Row, columns: Mapping[str, str]) -> float:
+def _rating(row: SourceRow, columns: Mapping[str, str]) -> float:
     value = cell(row, columns, "rating")
     try:
         number = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else math.nan

@@ -17,11 +17,11 @@ from prbench.build.arrays import Indices, stage
 from prbench.build.card import MirrorCard, count_splits, describe_file, prove_exact
 from prbench.build.columns import ITEM_FIELDS, Columns
 from prbench.build.couples import Couples, bound, match
-from prbench.build.division import Division, Log
+from prbench.build.division import Log, LogDivision
 from prbench.build.folder import refuse_foreign, write_folder
-from prbench.build.items import Items, read_items
+from prbench.build.items import MirrorItems, read_items
 from prbench.build.log import read_log
-from prbench.build.options import SPLITS, MirrorOptions
+from prbench.build.options import SPLITS, MirrorConfig
 from prbench.build.preferences import Mirrorable
 from prbench.build.splits import split_items, split_users
 from prbench.build.wording import ask
@@ -50,7 +50,7 @@ class _Drawn(NamedTuple):
 
 
 def build_mirror(
-    log: str | Path, items: str | Path, out: str | Path | None = None, options: MirrorOptions | None = None
+    log: str | Path, items: str | Path, out: str | Path | None = None, options: MirrorConfig | None = None
 ) -> MirrorBuild:
     r"""Make a mirrored suite out of ratings or judgments.
 
@@ -74,7 +74,7 @@ def build_mirror(
         >>> build.suite.is_mirrored, build.card.exactness.exact
         (True, True)
     """
-    log, items, options = Path(log), Path(items), options or MirrorOptions()
+    log, items, options = Path(log), Path(items), options or MirrorConfig()
     if out is not None:
         refuse_foreign(Path(out))
     texts = read_items(items, Columns(options.columns, ITEM_FIELDS))
@@ -109,13 +109,13 @@ def build_mirror(
     return build
 
 
-def _count_context(drawn: _Drawn, options: MirrorOptions, labelled: int) -> dict[str, int]:
+def _count_context(drawn: _Drawn, options: MirrorConfig, labelled: int) -> dict[str, int]:
     sizes = [len(rows) for rows in drawn.context.values()]
     posts = sum(min(size, options.max_posts) for size in sizes)
     return {"users": len(sizes), "rows": sum(sizes), "posts": posts, "labelled_pairs": labelled}
 
 
-def _draw(log: Log, options: MirrorOptions, dropped: Counter[str]) -> _Drawn:
+def _draw(log: Log, options: MirrorConfig, dropped: Counter[str]) -> _Drawn:
     """Splits, then contexts, then couples: each step sees only what the one before has left."""
     shares, seed = options.shares, options.seed
     item_split = split_items(log.items, log.item_weights(), log.links(), shares, stage(seed, _ITEMS))
@@ -132,14 +132,14 @@ def _draw(log: Log, options: MirrorOptions, dropped: Counter[str]) -> _Drawn:
     return _Drawn(couples, context, user_split)
 
 
-def _drop_users_without_context(division: Division, users: int, dropped: Counter[str]) -> Division:
+def _drop_users_without_context(division: LogDivision, users: int, dropped: Counter[str]) -> LogDivision:
     known = np.bincount(division.context_user, minlength=users) > 0
     kept = known[division.asked.user]
     dropped["preferences of users without context"] = int((~kept).sum())
     return division._replace(asked=division.asked.take(kept), split=division.split[kept])
 
 
-def _context_of(division: Division, couples: Couples) -> dict[int, Indices]:
+def _context_of(division: LogDivision, couples: Couples) -> dict[int, Indices]:
     order = np.argsort(division.context_user, kind="stable")
     users, starts = np.unique(division.context_user[order], return_index=True)
     rows = dict(zip(users.tolist(), np.split(division.context[order], starts[1:]), strict=True)) if len(users) else {}
@@ -147,7 +147,7 @@ def _context_of(division: Division, couples: Couples) -> dict[int, Indices]:
     return {user: rows[user] for user in asked.tolist()}
 
 
-def _pairs(log: Log, drawn: _Drawn, options: MirrorOptions) -> Iterator[Pair]:
+def _pairs(log: Log, drawn: _Drawn, options: MirrorConfig) -> Iterator[Pair]:
     profiles = _profiles(log, drawn.context, options)
     columns = drawn.couples
     width = len(str(len(columns.low)))
@@ -174,7 +174,7 @@ def _pairs(log: Log, drawn: _Drawn, options: MirrorOptions) -> Iterator[Pair]:
             yield pair.model_copy(update={"profile": profiles[user]})  # validation would copy the profile each time
 
 
-def _profiles(log: Log, context: Mapping[int, Indices], options: MirrorOptions) -> dict[int, tuple[Post, ...]]:
+def _profiles(log: Log, context: Mapping[int, Indices], options: MirrorConfig) -> dict[int, tuple[Post, ...]]:
     random = stage(options.seed, _POSTS)
     profiles = {}
     for user, rows in context.items():
@@ -183,7 +183,7 @@ def _profiles(log: Log, context: Mapping[int, Indices], options: MirrorOptions) 
     return profiles
 
 
-def _context_rows(log: Log, drawn: _Drawn, options: MirrorOptions) -> Iterator[Mapping[str, Any]]:
+def _context_rows(log: Log, drawn: _Drawn, options: MirrorConfig) -> Iterator[Mapping[str, Any]]:
     random, items = stage(options.seed, _LABELLED), log.items
     for user, rows in drawn.context.items():
         for pair in log.labelled_pairs(rows, options.max_posts, random):
@@ -198,7 +198,7 @@ def _context_rows(log: Log, drawn: _Drawn, options: MirrorOptions) -> Iterator[M
             }
 
 
-def _item_rows(items: Items, suite: Suite, context: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, str]]:
+def _item_rows(items: MirrorItems, suite: Suite, context: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, str]]:
     used = {pair.tags["chosen_item"] for pair in suite} | {row[side] for row in context for side in ("a", "b")}
     for name, text, group, stance in zip(items.ids, items.texts, items.groups, items.stances, strict=True):
         if name in used:

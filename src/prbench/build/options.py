@@ -11,11 +11,11 @@ SPLITS = ("train", "validation", "test", "seen-users")
 TRAIN, VALIDATION, TEST, SEEN_USERS = range(4)
 
 
-class MirrorOptions(Frozen):
+class MirrorConfig(Frozen):
     """How a log becomes a mirrored suite.
 
     Example:
-        >>> MirrorOptions(splits=parse_splits("80/0/20")).splits
+        >>> MirrorConfig(splits=parse_splits("80/0/20")).splits
         (80.0, 0.0, 20.0)
     """
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from prbench.build.arrays import Indices, Numbers, pairs_within, rank_within
-from prbench.build.division import Division, LabelledPair
-from prbench.build.items import Items
+from prbench.build.division import LabelledPair, LogDivision
+from prbench.build.items import MirrorItems
 from prbench.build.preferences import Mirrorable, Preferences, count_mirrored
 from prbench.build.roles import assign_roles
 from prbench.build.wording import rating_post
@@ -28,7 +28,7 @@ class RatingLog:
     """Ratings, one per user and text, in the order of users and items."""
 
     users: tuple[str, ...]
-    items: Items
+    items: MirrorItems
     user: Indices
     item: Indices
     rating: Numbers
@@ -62,7 +62,9 @@ class RatingLog:
         np.add.at(weights, (self.user, item_split[self.item]), 1)
         return weights
 
-    def divide(self, item_split: Indices, user_split: Indices, share: float, random: np.random.Generator) -> Division:
+    def divide(
+        self, item_split: Indices, user_split: Indices, share: float, random: np.random.Generator
+    ) -> LogDivision:
         """Set a share of each user's ratings aside as context; first those of items that cannot be asked about."""
         of_user = user_split[self.user]
         roles = assign_roles(of_user, item_split[self.item])
@@ -81,7 +83,7 @@ class RatingLog:
         asked = self._bound(candidates, roles.split, random.permutation(len(self.items)))
         dropped["ratings beyond the items compared per user"] = len(candidates) - len(asked)
         preferences, split = self._compare(asked, roles.split[asked], dropped)
-        return Division(np.flatnonzero(context), self.user[context], preferences, split, +dropped)
+        return LogDivision(np.flatnonzero(context), self.user[context], preferences, split, +dropped)
 
     def post(self, row: int) -> Post:
         """A rating in the user's voice."""

@@ -7,14 +7,14 @@ far as the shares allow, so that little is lost; labels play no part.
 import numpy as np
 
 from prbench.build.arrays import Indices, Numbers
-from prbench.build.items import Items
+from prbench.build.items import MirrorItems
 
 NOWHERE = -1
 _TRIES = 32
 
 
 def split_items(
-    items: Items,
+    items: MirrorItems,
     weights: Numbers,
     links: tuple[Indices, Indices],
     shares: tuple[float, ...],
@@ -84,7 +84,7 @@ def _best_split(leaning: list[float], room: list[float], shares: tuple[float, ..
     return max(open_to, key=lambda split: (room[split] > 0, leaning[split], room[split] / shares[split]))
 
 
-def _units(items: Items, weights: Numbers, links: tuple[Indices, Indices], shares: tuple[float, ...]) -> Indices:
+def _units(items: MirrorItems, weights: Numbers, links: tuple[Indices, Indices], shares: tuple[float, ...]) -> Indices:
     """What must stay together; a unit that fits into no split is taken apart into its texts."""
     units = _connect(items, links)
     needed = sum(share > 0 for share in shares)
@@ -99,7 +99,7 @@ def _units(items: Items, weights: Numbers, links: tuple[Indices, Indices], share
         units = np.unique(units, return_inverse=True)[1].astype(np.int64)
 
 
-def _connect(items: Items, links: tuple[Indices, Indices]) -> Indices:
+def _connect(items: MirrorItems, links: tuple[Indices, Indices]) -> Indices:
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 

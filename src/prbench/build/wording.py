@@ -2,12 +2,12 @@
 
 import re
 
-from prbench.build.items import Items
+from prbench.build.items import MirrorItems
 
 DEFAULT_QUESTION = "Which of these two do you prefer?"
 
 
-def ask(items: Items, low: int, high: int, template: str | None) -> str:
+def ask(items: MirrorItems, low: int, high: int, template: str | None) -> str:
     """The question about two items: the same for everybody who meets them."""
     if items.questions[low] and items.questions[low] == items.questions[high] and template is None:
         return items.questions[low]
@@ -20,7 +20,9 @@ def ask(items: Items, low: int, high: int, template: str | None) -> str:
     return re.sub(r"\{(topic|group|stance)\}", lambda match: values[match[1]], template)
 
 
-def judgment_post(items: Items, first: int, second: int, chose_first: bool, reason: str, names: tuple[str, str]) -> str:
+def judgment_post(
+    items: MirrorItems, first: int, second: int, chose_first: bool, reason: str, names: tuple[str, str]
+) -> str:
     """A judgment as its user would tell it. A reason names the texts as the user saw them, so they are named too."""
     topic = items.groups[first] if items.groups[first] == items.groups[second] else ""
     preferred, other = (0, 1) if chose_first else (1, 0)
@@ -33,7 +35,7 @@ def judgment_post(items: Items, first: int, second: int, chose_first: bool, reas
     return f"{told}. My reason: {reason}" if reason else told
 
 
-def rating_post(items: Items, item: int, rating: float, scale: tuple[int, int]) -> str:
+def rating_post(items: MirrorItems, item: int, rating: float, scale: tuple[int, int]) -> str:
     """A rating as its user would tell it."""
     low, high = scale
     out_of = f"of {high}" if low in (0, 1) else f"on a scale from {low} to {high}"

@@ -78,10 +78,10 @@ def serve(
 ) -> None:
     """Serve the page and print one invitation link for each annotator."""
     from prbench.annotate import serve as server
-    from prbench.annotate.study import StudyOptions, open_study
+    from prbench.annotate.study import AnnotationConfig, open_study
 
     server.require_extra()
-    options = StudyOptions(mode.value, _names(annotators, names), pairs or None, overlap, seed)
+    options = AnnotationConfig(mode.value, _names(annotators, names), pairs or None, overlap, seed)
     place = server.listen(host, port, url)
     try:
         opened = open_study(db, _load(suite, split, column or []), options)

@@ -52,6 +52,13 @@ class Structured(StrEnum):
     json_schema = "json-schema"
 
 
+class Tracker(StrEnum):
+    """Where a finished run is sent."""
+
+    mlflow = "mlflow"
+    wandb = "wandb"
+
+
 class Quantize(StrEnum):
     """Bits of rounded weights."""
 
@@ -157,6 +164,10 @@ def run(
     format: FormatOption = Format.table,
     full: Annotated[bool, typer.Option("--full", help="Print all tables, not only what the verdict rests on.")] = False,
     page: Annotated[bool, typer.Option("--report", help="Also make report.html in the run's folder.")] = False,
+    track: Annotated[
+        Tracker | None,
+        typer.Option(help="Also send settings and numbers, no texts, to an experiment tracker: wandb or mlflow."),
+    ] = None,
     config_file: Annotated[
         Path | None,
         typer.Option(
@@ -227,6 +238,7 @@ def run(
         format=format.value,
         full=full,
         page=page,
+        track=None if track is None else track.value,
     )
 
 

@@ -11,7 +11,7 @@ import typer
 from prbench.cli.app import Format, FormatOption
 
 if TYPE_CHECKING:
-    from prbench.studies.best_of_n import Settings
+    from prbench.studies.best_of_n import BestOfNConfig
 
 
 class Until(StrEnum):
@@ -23,7 +23,7 @@ class Until(StrEnum):
     study = "study"
 
 
-class Source(StrEnum):
+class CandidateSource(StrEnum):
     """Who writes the candidates."""
 
     policy = "policy"
@@ -48,7 +48,7 @@ def best_of_n(
     n: Annotated[int | None, typer.Option("--n", min=2, help="Candidates of each item; default 16.")] = None,
     k: Annotated[int | None, typer.Option("--k", min=1, help="The endpoint is best of k; default N.")] = None,
     candidates: Annotated[
-        Source | None, typer.Option(help="suite: its own answers, as a check only; default policy.")
+        CandidateSource | None, typer.Option(help="suite: its own answers, as a check only; default policy.")
     ] = None,
     posts: Annotated[
         int | None, typer.Option(min=0, help="Posts that the policy is shown; default 0: candidates shared by users.")
@@ -111,7 +111,7 @@ def best_of_n(
     print(f"\nwritten: {folder / 'study.json'}, {folder / 'curves.json'}", file=sys.stderr)
 
 
-def default_folder(settings: "Settings") -> Path:
+def default_folder(settings: "BestOfNConfig") -> Path:
     """`runs/best-of-n-<suite>-<policy>-<8 hex>`: the same command continues the same study."""
     from prbench.config import digest
 

@@ -8,7 +8,7 @@ import typer
 from prbench.cli.write import aspects, pairs
 
 if TYPE_CHECKING:
-    from prbench.build import MirrorCard, MirrorOptions
+    from prbench.build import MirrorCard, MirrorConfig
 
 build_app = typer.Typer(
     name="build", help="Make a suite of your own.", no_args_is_help=True, rich_markup_mode=None, add_completion=False
@@ -65,14 +65,14 @@ def mirror(
     typer.echo(card.model_dump_json(indent=2) if as_json else _summary(card, out))
 
 
-def _options(values: dict[str, Any]) -> "MirrorOptions":
+def _options(values: dict[str, Any]) -> "MirrorConfig":
     from pydantic import ValidationError
 
-    from prbench.build import MirrorOptions
+    from prbench.build import MirrorConfig
     from prbench.errors import ConfigError
 
     try:
-        return MirrorOptions.model_validate(values)
+        return MirrorConfig.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         option = str(first["loc"][0]).replace("_", "-")

@@ -41,8 +41,11 @@ def run(
     format: str,
     full: bool = False,
     page: bool = False,
+    track: str | None = None,
 ) -> None:
     """Evaluate, print the verdict and what it rests on, and say where the run is."""
+    if track is not None:
+        report.check_tracker(track)
     running = Running(Workers.of(engine, workers), use_cache, fresh, max_cost, quiet)
     session = Session(RunConfig.of(**settings))
     if not quiet:
@@ -62,6 +65,8 @@ def run(
         _say(f"\nrun: {found.folder}    (the same command continues it{more})")
     if page and found.folder is not None:
         _write_page(found.folder)
+    if track is not None and found.folder is not None:
+        _say(f"{track}: {report.track(found.folder, track)}")
     _refuse_nothing(found)
     _gate(found, fail_under)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from prbench.studies.ppo.outcome import PPOStudy
 
 
-class Engine(StrEnum):
+class PPOEngine(StrEnum):
     """Who trains."""
 
     local = "local"
@@ -37,7 +37,7 @@ def ppo(
     train_only: Annotated[
         bool, typer.Option("--train-only", help="Stop before judging; the judge only chooses items it can grade.")
     ] = False,
-    engine: Annotated[Engine, typer.Option(help="verl: write what a cluster of GPUs needs.")] = Engine.local,
+    engine: Annotated[PPOEngine, typer.Option(help="verl: write what a cluster of GPUs needs.")] = PPOEngine.local,
     algorithm: Annotated[AlgorithmName, typer.Option(help="grpo: with TRL.")] = AlgorithmName.ppo,
     suite: Annotated[str, typer.Option(help="Whose users and questions.")] = "mirror",
     train_split: Annotated[str, typer.Option(help="What the policy learns from.")] = "train",
@@ -109,7 +109,7 @@ def ppo(
         }
     )
     models = [parse_model(text) for text in reward or ()]
-    if engine is Engine.verl:
+    if engine is PPOEngine.verl:
         from prbench.studies.ppo.verl import write_verl
 
         typer.echo(write_verl(settings, models, out, server=server))

@@ -83,10 +83,10 @@ def correlate(
     from typing import cast
 
     from prbench import show
-    from prbench.studies import CorrelateOptions, correlation_tables
+    from prbench.studies import CorrelateConfig, correlation_tables
     from prbench.studies import correlate as compute
 
-    options = CorrelateOptions(context, baseline_context, seed, resamples, permutations, describe)
+    options = CorrelateConfig(context, baseline_context, seed, resamples, permutations, describe)
     found = compute(benchmark, downstream, baseline or (), options)
     text = json.dumps(found.to_json(), ensure_ascii=False, indent=2, allow_nan=False)
     typer.echo(

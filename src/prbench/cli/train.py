@@ -127,24 +127,24 @@ def _say(record: "PersonalRecord", out: Path) -> None:
 
 
 def _cross(given: dict[str, Any], out: Path, **place: Any) -> "PersonalRecord":
-    from prbench.train.cross import CrossOptions, train_cross
+    from prbench.train.cross import CrossConfig, train_cross
 
-    options = _checked(CrossOptions, {name: value for name, value in given.items() if value is not None})
+    options = _checked(CrossConfig, {name: value for name, value in given.items() if value is not None})
     return train_cross(options, out, listener=_tell, **place)
 
 
 def _contrast(given: dict[str, Any], out: Path, **place: Any) -> "PersonalRecord":
-    from prbench.train.contrast import ContrastOptions, train_contrast
+    from prbench.train.contrast import ContrastConfig, train_contrast
 
-    options = _checked(ContrastOptions, {name: value for name, value in given.items() if value is not None})
+    options = _checked(ContrastConfig, {name: value for name, value in given.items() if value is not None})
     return train_contrast(options, out, tell=lambda line: typer.echo(line, err=True), **place)
 
 
 def _tune(given: dict[str, Any], out: Path, **place: Any) -> None:
-    from prbench.train.encoder import TuneOptions
+    from prbench.train.encoder import EncoderConfig
     from prbench.train.tune import tune
 
-    options = _checked(TuneOptions, {name: value for name, value in given.items() if value is not None})
+    options = _checked(EncoderConfig, {name: value for name, value in given.items() if value is not None})
     tuning = tune(options, out, listener=_tell_tuning, **place)
     last = tuning.history[-1].accuracy if tuning.history else None
     told = "" if last is None else f"; tells {100 * last:.1f} % of the held-out answers' stances"
@@ -152,10 +152,10 @@ def _tune(given: dict[str, Any], out: Path, **place: Any) -> None:
 
 
 def _planner(given: dict[str, Any], out: Path, **place: Any) -> None:
-    from prbench.train.planner import PlannerOptions
+    from prbench.train.planner import PlannerConfig
     from prbench.train.plans import train_planner
 
-    options = _checked(PlannerOptions, {name: value for name, value in given.items() if value is not None})
+    options = _checked(PlannerConfig, {name: value for name, value in given.items() if value is not None})
     record = train_planner(options, out, listener=_tell_planner, **place)
     typer.echo(
         f"planner: {record.examples:,} questions of {record.users} users; validation loss "
@@ -185,9 +185,9 @@ def _tell(epoch: "Epoch") -> None:
 
 
 def _options(values: dict[str, Any]) -> Any:
-    from prbench.train import TrainOptions
+    from prbench.train import TrainConfig
 
-    return _checked(TrainOptions, values)
+    return _checked(TrainConfig, values)
 
 
 def _checked(kind: Any, values: dict[str, Any]) -> Any:

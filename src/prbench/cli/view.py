@@ -16,10 +16,10 @@ def view(
     import threading
     import webbrowser
 
-    from prbench.report.view import Live, build_pages, expand, serve
+    from prbench.report.view import LivePages, build_pages, expand, serve
 
     print("making the pages …", file=sys.stderr)
-    live = Live(expand(runs), build_pages)
+    live = LivePages(expand(runs), build_pages)
     try:
         with serve(live, port) as server:
             if port not in (0, server.port):

@@ -68,7 +68,7 @@ def aspects(
     as_json: JsonOption = False,
 ) -> None:
     """Find out what users expect of an answer, from what they wrote: rubric aspects with evidence."""
-    from prbench.build.written import Bounds, Decoding, Limits, build_aspects
+    from prbench.build.written import Bounds, Decoding, SpendingLimits, build_aspects
     from prbench.cli.commands import read_columns
 
     found = build_aspects(
@@ -78,7 +78,7 @@ def aspects(
         columns=read_columns(column or []),
         bounds=Bounds(max_posts, min_posts, max_per_user, limit),
         decoding=Decoding(max_tokens=max_tokens, temperature=temperature, seed=seed, tries=tries),
-        limits=Limits(max_cost_usd=max_cost, skip_failed=skip_failed),
+        limits=SpendingLimits(max_cost_usd=max_cost, skip_failed=skip_failed),
         by_sentence=by_sentence,
         dry_run=dry_run,
         say=_voice(quiet and not dry_run),
@@ -127,7 +127,7 @@ def pairs(
     as_json: JsonOption = False,
 ) -> None:
     """Write two answers for each question, hold them against gates, and publish a suite."""
-    from prbench.build.written import Decoding, Limits, PairsOptions, build_pairs
+    from prbench.build.written import Decoding, PairsConfig, SpendingLimits, build_pairs
     from prbench.cli.commands import read_columns
     from prbench.graders import load_judge
 
@@ -136,7 +136,7 @@ def pairs(
         aspects,
         out,
         _generator(model, reaching),
-        options=PairsOptions(
+        options=PairsConfig(
             mirror="all" if mirror else "found" if mirror_found else "none",
             near=near,
             words=words,
@@ -150,7 +150,7 @@ def pairs(
         judges=[load_judge(address, reaching) for address in judge or ()],
         rater=_generator(rater, reaching) if rater else None,
         decoding=Decoding(max_tokens=max_tokens, temperature=temperature, seed=seed, tries=tries),
-        limits=Limits(max_cost_usd=max_cost, skip_failed=skip_failed),
+        limits=SpendingLimits(max_cost_usd=max_cost, skip_failed=skip_failed),
         dry_run=dry_run,
         say=_voice(quiet and not dry_run),
     )

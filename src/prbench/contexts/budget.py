@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple, cast
 
 from prbench.models import Comparer, Model, Rater, Windowed, is_rater
-from prbench.rank import Ranker
+from prbench.rank import PostRanker
 from prbench.types import PairView, Post, Prompt, Status
 
 _MARGIN = 64
@@ -32,7 +32,7 @@ class Unfit(NamedTuple):
     """`failed` where asking again may help: a plan that could not be had."""
 
 
-class Fitted(NamedTuple):
+class FittedView(NamedTuple):
     """A view that fits, and the ids of the posts that had to go."""
 
     view: PairView
@@ -55,16 +55,16 @@ class PromptBudget:
         ranker: Which posts to keep where not all fit.
     """
 
-    def __init__(self, model: Model, ranker: Ranker) -> None:
+    def __init__(self, model: Model, ranker: PostRanker) -> None:
         known = isinstance(model, Windowed) and model.window is not None
         self._sums = Lengths(model, cast(Windowed, model).length if known else lambda prompt: 0)
         self._ranker = ranker
         self._window = cast(int, cast(Windowed, model).window) if known else sys.maxsize
 
-    def fit(self, view: PairView) -> Fitted | Unfit:
+    def fit(self, view: PairView) -> FittedView | Unfit:
         """Drop posts until the view fits, keeping at least one and the original order."""
         if self._window == sys.maxsize or self._fits(view):
-            return Fitted(view, ())
+            return FittedView(view, ())
         if not view.posts:
             over = self._sums.whole(view) - self._window
             return Unfit(f"question and answer alone are {over} tokens over the window of {self._window}")
@@ -72,9 +72,9 @@ class PromptBudget:
         if not kept:
             return Unfit(f"not even one of {len(view.posts)} posts fits the window of {self._window} tokens")
         left = tuple(post.id for place, post in enumerate(view.posts) if place not in kept)
-        return Fitted(_showing(view, kept), left)
+        return FittedView(_showing(view, kept), left)
 
-    def fit_all(self, view: PairView, answers: Sequence[str]) -> Fitted | Unfit:
+    def fit_all(self, view: PairView, answers: Sequence[str]) -> FittedView | Unfit:
         """Drop posts until the view fits whichever of these answers it holds, so that all are read with the same."""
         longest = max(answers, key=lambda text: self._sums.answer(view.question, text), default="")
         return self.fit(replace(view, first=longest, second=longest))

@@ -6,11 +6,11 @@ from typing import NamedTuple
 from prbench.contexts.budget import PromptBudget, Unfit
 from prbench.contexts.posts import POSTS, SuitePosts
 from prbench.models import Model
-from prbench.rank import BM25, Ranker
+from prbench.rank import BM25, PostRanker
 from prbench.types import AnswerView, Aspect, Context, Judgment, Pair, PairView
 
 
-class Shown(NamedTuple):
+class ShownView(NamedTuple):
     """What a model is shown for a pair: the chosen answer stands first, the run swaps where it must."""
 
     view: PairView
@@ -49,7 +49,7 @@ class ContextBuilder:
         pairs: Sequence[Pair],
         model: Model,
         *,
-        ranker: Ranker | None = None,
+        ranker: PostRanker | None = None,
         seed: int = 0,
         plans: Mapping[str, tuple[str, ...]] | None = None,
         judged: Mapping[str, Sequence[Judgment]] | None = None,
@@ -61,7 +61,7 @@ class ContextBuilder:
         jurors: Sequence[Model] = getattr(model, "jurors", (model,))
         self._budgets = [PromptBudget(juror, ranker) for juror in jurors]  # all jurors are shown the same
 
-    def show(self, pair: Pair, context: Context) -> Shown | Unfit:
+    def show(self, pair: Pair, context: Context) -> ShownView | Unfit:
         """What the model sees of this pair in this context, or why it can see nothing."""
         view = self._view(pair, context)
         if isinstance(view, Unfit):
@@ -72,7 +72,7 @@ class ContextBuilder:
             if isinstance(fitted, Unfit):
                 return fitted
             view, dropped = fitted.view, dropped + fitted.dropped
-        return Shown(view, dropped)
+        return ShownView(view, dropped)
 
     def show_answers(self, pair: Pair, context: Context, answers: Sequence[str]) -> ShownAnswers | Unfit:
         """What a Rater sees of other answers to the pair's question, as it would see the pair's own."""

@@ -8,7 +8,7 @@ from prbench.contexts.derange import mirror_twins, other_users
 from prbench.contexts.dilute import Pool, dilute, silent_posts
 from prbench.contexts.judged import as_posts, known_as
 from prbench.errors import ContextError
-from prbench.rank import Ranker
+from prbench.rank import PostRanker
 from prbench.types import Context, Judgment, Pair, Post
 
 
@@ -33,7 +33,7 @@ class SuitePosts:
     def __init__(
         self,
         pairs: Sequence[Pair],
-        ranker: Ranker,
+        ranker: PostRanker,
         seed: int,
         judged: Mapping[str, Sequence[Judgment]],
         *,

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from prbench.data.rows import Place, Row, missing_field, parse_json, wrong_type
+from prbench.data.rows import Place, SourceRow, missing_field, parse_json, wrong_type
 from prbench.errors import DataError
 from prbench.types import Aspect, Post
 
@@ -97,7 +97,7 @@ def content_id(prefix: str, *parts: str) -> str:
     return f"{prefix}-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]}"
 
 
-class Profiles:
+class ProfileReader:
     """Reads profiles and keeps one copy of each post and of each profile.
 
     Args:
@@ -159,7 +159,7 @@ def derive_user(profile: tuple[Post, ...], question: str) -> str:
     return content_id("user", question)
 
 
-def read_cell(row: Row, field: str, kind: type, wanted: str) -> Any:
+def read_cell(row: SourceRow, field: str, kind: type, wanted: str) -> Any:
     """A cell of a published table, of exactly this type; null is None."""
     if field not in row.values:
         raise missing_field(field, row.values, row.place)

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from prbench.data.rows import Place, Row
+from prbench.data.rows import Place, SourceRow
 from prbench.data.tables import WHOLE
 from prbench.errors import DataError, MissingExtraError
 
@@ -47,12 +47,12 @@ class HubTables:
             return self._asked or ""
         return info.sha or self._asked or ""
 
-    def rows(self, table: str) -> Iterator[Row]:
+    def rows(self, table: str) -> Iterator[SourceRow]:
         """All rows of a config, split after split."""
         for split, dataset in self._load(table).items():
             where = " ".join(part for part in (self._repo, table, split) if part)
             for number, values in enumerate(dataset, start=1):
-                yield Row(values, Place(where, "row", number), split)
+                yield SourceRow(values, Place(where, "row", number), split)
 
     def _load(self, table: str) -> dict[str, Any]:
         try:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from prbench.data.conversation import conversation, read_exchange, read_messages, read_turns
 from prbench.data.fields import (
-    Profiles,
+    ProfileReader,
     content_id,
     derive_user,
     read_aspects,
@@ -21,7 +21,7 @@ from prbench.data.fields import (
     read_tags,
     read_text,
 )
-from prbench.data.rows import Place, Row, missing_field
+from prbench.data.rows import Place, SourceRow, missing_field
 from prbench.errors import DataError, did_you_mean
 from prbench.types import CHOSEN_ANSWER, ITEM, REJECTED_ANSWER, Pair, Question, written_out
 
@@ -52,17 +52,17 @@ class RowReader:
         self._asked = frozenset(self.columns)
         self._checked = not self.columns
         self._ignored: dict[str, None] = {}
-        self._profiles = Profiles(self.left_out)
+        self._profiles = ProfileReader(self.left_out)
         self._places: dict[str, Place] = {}
         for field in self.columns:
             if field not in FIELDS:
                 raise DataError(f"columns maps an unknown field {field!r}", hint=did_you_mean(field, FIELDS))
 
-    def read_pairs(self, rows: Iterable[Row]) -> list[Pair]:
+    def read_pairs(self, rows: Iterable[SourceRow]) -> list[Pair]:
         """Read every row as a pair, or as several where it has lists of answers; ids must be unique."""
         return [pair for row in rows for pair in self._read_row(row)]
 
-    def read_questions(self, rows: Iterable[Row]) -> list[Question]:
+    def read_questions(self, rows: Iterable[SourceRow]) -> list[Question]:
         """Read every row as a question; answers, where there are any, are ignored."""
         return [self._read_question(row) for row in rows]
 
@@ -77,7 +77,7 @@ class RowReader:
             notes.append(f"columns ignored: {', '.join(sorted(self._ignored))}")
         return notes
 
-    def _read_row(self, row: Row) -> Iterator[Pair]:
+    def _read_row(self, row: SourceRow) -> Iterator[Pair]:
         """The pairs of a row: each chosen answer against each rejected one."""
         cells, place = self._cells(row), row.place
         for field in ("chosen", "rejected"):
@@ -94,7 +94,7 @@ class RowReader:
             one = {**cells, "id": f"{item}/{i}/{j}", "chosen": good, "rejected": bad, "tags": own}
             yield self._read_pair(one, row)
 
-    def _read_pair(self, cells: Mapping[str, Any], row: Row) -> Pair:
+    def _read_pair(self, cells: Mapping[str, Any], row: SourceRow) -> Pair:
         place = row.place
         exchange = read_exchange(cells.get("question"), cells["chosen"], cells["rejected"], place)
         if cells.get("turns"):
@@ -115,7 +115,7 @@ class RowReader:
         pair = Pair(id=name, user=user, **texts, **common.plain)
         return pair.model_copy(update={**common.shared, "turns": exchange.turns})
 
-    def _read_question(self, row: Row) -> Question:
+    def _read_question(self, row: SourceRow) -> Question:
         cells, place = self._cells(row), row.place
         asked = cells.get("question")
         if asked is None:
@@ -132,7 +132,7 @@ class RowReader:
         shared = {**common.shared, "turns": turns}
         return Question(id=name, user=user, question=question, **common.plain).model_copy(update=shared)
 
-    def _read_common(self, cells: Mapping[str, Any], row: Row) -> _Common:
+    def _read_common(self, cells: Mapping[str, Any], row: SourceRow) -> _Common:
         place = row.place
         tags = read_tags(cells.get("tags"), place)
         split = tags.get("split") or read_text(cells.get("split"), "split", place) or row.split
@@ -153,7 +153,7 @@ class RowReader:
         self.derived_users = True
         return derive_user(common.shared["profile"], question)
 
-    def _cells(self, row: Row) -> dict[str, Any]:
+    def _cells(self, row: SourceRow) -> dict[str, Any]:
         """The row by field instead of by column."""
         if not self._checked:
             self._check_mapping(row)
@@ -165,12 +165,12 @@ class RowReader:
         self._ignored.update(dict.fromkeys(column for column in row.values if column not in used))
         return cells
 
-    def _column(self, field: str, row: Row) -> str:
+    def _column(self, field: str, row: SourceRow) -> str:
         if field in self._asked or (field in self.columns and field not in row.values):
             return self.columns[field]
         return field
 
-    def _check_mapping(self, row: Row) -> None:
+    def _check_mapping(self, row: SourceRow) -> None:
         for field, column in self.columns.items():
             if column not in row.values:
                 present = ", ".join(row.values)

@@ -14,8 +14,8 @@ from prbench._version import __version__
 from prbench.data.compact import read_compact
 from prbench.data.layout import RowReader
 from prbench.data.lend import lend_posts
-from prbench.data.registry import Kind, Published, embedded, installed, installed_path, published, suites
-from prbench.data.rows import Row, read_rows, stem_of
+from prbench.data.registry import HubSuite, Kind, embedded, installed, installed_path, published, suites
+from prbench.data.rows import SourceRow, read_rows, stem_of
 from prbench.data.suite import Suite, check_structure, check_whole_couples
 from prbench.data.tables import FileTable, FolderTables, TableFile, Tables, guess_split, list_splits
 from prbench.errors import DataError, did_you_mean
@@ -31,7 +31,7 @@ class _Source(NamedTuple):
     name: str
     source: str
     kind: Kind | None
-    rows: Callable[[Counter[str]], Iterator[Row]]
+    rows: Callable[[Counter[str]], Iterator[SourceRow]]
     revision: Callable[[], str] = str
 
 
@@ -157,7 +157,7 @@ def _resolve(source: str | Path, split: str | None, revision: str | None, max_li
     raise _not_found(source, path)
 
 
-def _from_hub(suite: Published, split: str | None, revision: str | None) -> _Source:
+def _from_hub(suite: HubSuite, split: str | None, revision: str | None) -> _Source:
     if not suite.on_hub:
         raise DataError(
             f"{suite.name!r} is read from a local copy", hint=f"get it from {suite.repo} and pass {suite.name}=DIR"
@@ -174,7 +174,7 @@ def _from_hub(suite: Published, split: str | None, revision: str | None) -> _Sou
     )
 
 
-def _from_copy(suite: Published, folder: Path, revision: str | None, max_line_bytes: int) -> _Source:
+def _from_copy(suite: HubSuite, folder: Path, revision: str | None, max_line_bytes: int) -> _Source:
     _refuse_revision(revision, f"{suite.name}={folder}")
     tables: Tables
     if folder.is_file() and len(suite.tables) == 1:
@@ -195,7 +195,7 @@ def _from_copy(suite: Published, folder: Path, revision: str | None, max_line_by
 
 
 def _from_files(name: str, source: str, files: list[TableFile], max_line_bytes: int) -> _Source:
-    def read(left_out: Counter[str]) -> Iterator[Row]:
+    def read(left_out: Counter[str]) -> Iterator[SourceRow]:
         for file in files:
             yield from read_rows(file.path, split=file.split, max_line_bytes=max_line_bytes)
 

@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from prbench.data.fields import read_cell
-from prbench.data.rows import Row
+from prbench.data.rows import SourceRow
 from prbench.data.tables import WHOLE, Tables
 from prbench.errors import DataError
 from prbench.types import CHOSEN_ANSWER, ITEM, REJECTED_ANSWER
 
-Recipe = Callable[[Tables, Sequence[str], Counter[str]], Iterator[Row]]
+Recipe = Callable[[Tables, Sequence[str], Counter[str]], Iterator[SourceRow]]
 """`(tables, names of the tables asked for, tally of what is left out) -> rows in the paper's layout`."""
 
 _STYLES = 3
@@ -35,14 +35,14 @@ _JUDGEBENCH = {
 _SURVEY_POSTS = ("self_description", "system_string")
 
 
-def paper(tables: Tables, names: Sequence[str], left_out: Counter[str]) -> Iterator[Row]:
+def paper(tables: Tables, names: Sequence[str], left_out: Counter[str]) -> Iterator[SourceRow]:
     """Personalized RewardBench and LaMP-QA: rows as they are; a row without a category gets its table's name."""
     for name in names:
         for row in tables.rows(name):
             yield row if row.values.get("category") else row._replace(values={**row.values, "category": name})
 
 
-def rewardbench(tables: Tables, names: Sequence[str], left_out: Counter[str]) -> Iterator[Row]:
+def rewardbench(tables: Tables, names: Sequence[str], left_out: Counter[str]) -> Iterator[SourceRow]:
     """RewardBench 2: every chosen answer against every rejected one; the subset is the category.
 
     Columns: `id`, `prompt`, `chosen` (list), `rejected` (list), `subset`. Most prompts have one chosen answer; those of
@@ -53,7 +53,7 @@ def rewardbench(tables: Tables, names: Sequence[str], left_out: Counter[str]) ->
         yield from _answer_pairs(row, str(row.values.get("id")), shared, left_out)
 
 
-def rm_bench(tables: Tables, names: Sequence[str], left_out: Counter[str]) -> Iterator[Row]:
+def rm_bench(tables: Tables, names: Sequence[str], left_out: Counter[str]) -> Iterator[SourceRow]:
     """RM-Bench: each of three chosen answers against each of three rejected ones, from plain to richly formatted.
 
     Columns: `id`, `prompt`, `chosen` and `rejected` (lists: concise, detailed, detailed in markdown), `domain`. The
@@ -70,7 +70,7 @@ def rm_bench(tables: Tables, names: Sequence[str], left_out: Counter[str]) -> It
         yield from _answer_pairs(row, str(row.values.get("id")), shared, left_out, split="test")
 
 
-def judgebench(tables: Tables, names: Sequence[str], left_out: Counter[str]) -> Iterator[Row]:
+def judgebench(tables: Tables, names: Sequence[str], left_out: Counter[str]) -> Iterator[SourceRow]:
     """JudgeBench: one correct and one wrong answer of one model; the category is the kind of question.
 
     Columns: `pair_id`, `source`, `question`, `response_model`, `response_A`, `response_B`, `label` (`A>B` or `B>A`).
@@ -96,7 +96,7 @@ def judgebench(tables: Tables, names: Sequence[str], left_out: Counter[str]) -> 
             )
 
 
-def personal_rewardbench(tables: Tables, names: Sequence[str], left_out: Counter[str]) -> Iterator[Row]:
+def personal_rewardbench(tables: Tables, names: Sequence[str], left_out: Counter[str]) -> Iterator[SourceRow]:
     """PersonalRewardBench: users with a few labelled pairs each, in splits train, val and test; there are no posts.
 
     Columns: `user_id`, `context` (messages), `chosen` and `rejected` (one message each), `split`. What a user is known
@@ -116,7 +116,7 @@ def personal_rewardbench(tables: Tables, names: Sequence[str], left_out: Counter
             yield row._replace(values=values)
 
 
-def rmgap(tables: Tables, names: Sequence[str], left_out: Counter[str]) -> Iterator[Row]:
+def rmgap(tables: Tables, names: Sequence[str], left_out: Counter[str]) -> Iterator[SourceRow]:
     """RMGAP: four answers, four preferences that each want another one of them, three ways to say each preference.
 
     Columns: `id`, `domain`, `responses` (`key`, `text`), `prompt_groups` (`winner`, `prompts` of `text`). The
@@ -159,8 +159,8 @@ def _turn(message: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _answer_pairs(
-    row: Row, item: str, shared: Mapping[str, Any], left_out: Counter[str], split: str = ""
-) -> Iterator[Row]:
+    row: SourceRow, item: str, shared: Mapping[str, Any], left_out: Counter[str], split: str = ""
+) -> Iterator[SourceRow]:
     """Every chosen answer of a row against every rejected one."""
     chosen, rejected = (read_cell(row, field, list, "a list of answers") or () for field in ("chosen", "rejected"))
     for (i, good), (j, bad) in itertools.product(enumerate(chosen), enumerate(rejected)):
@@ -170,7 +170,7 @@ def _answer_pairs(
             yield row._replace(values={**shared, "id": name, "chosen": good, "rejected": bad, "tags": tags})
 
 
-def arena(tables: Tables, names: Sequence[str], left_out: Counter[str]) -> Iterator[Row]:
+def arena(tables: Tables, names: Sequence[str], left_out: Counter[str]) -> Iterator[SourceRow]:
     """Chatbot Arena: single-turn votes; the voter is the user, the voter's other prompts are the profile.
 
     Columns: `question_id`, `winner` (`model_a`, `model_b`, `tie`, `tie (bothbad)`), `judge`, `conversation_a`,
@@ -191,7 +191,9 @@ def arena(tables: Tables, names: Sequence[str], left_out: Counter[str]) -> Itera
             yield from _arena_pair(vote, winner, history[vote.values["judge"]], left_out)
 
 
-def _arena_pair(vote: Row, winner: str, history: list[dict[str, Any]], left_out: Counter[str]) -> Iterator[Row]:
+def _arena_pair(
+    vote: SourceRow, winner: str, history: list[dict[str, Any]], left_out: Counter[str]
+) -> Iterator[SourceRow]:
     answers = {side: _last_content(vote, f"conversation_{side}") for side in "ab"}
     won, lost = ("a", "b") if winner == "model_a" else ("b", "a")
     question = _opening(vote)
@@ -223,10 +225,10 @@ class _Utterance(NamedTuple):
     answer: str
     score: float | None
     chosen: bool
-    row: Row
+    row: SourceRow
 
 
-def prism(tables: Tables, names: Sequence[str], left_out: Counter[str]) -> Iterator[Row]:
+def prism(tables: Tables, names: Sequence[str], left_out: Counter[str]) -> Iterator[SourceRow]:
     """PRISM: at the first turn of a conversation, the answer the user went on with against each of the others.
 
     Columns of `utterances`: `utterance_id`, `interaction_id`, `conversation_id`, `user_id`, `turn`, `user_prompt`,
@@ -247,7 +249,9 @@ def prism(tables: Tables, names: Sequence[str], left_out: Counter[str]) -> Itera
             yield from _prism_pairs(user, answers, profile, left_out)
 
 
-def _prism_pairs(user: str, answers: list[_Utterance], profile: list[Any], left_out: Counter[str]) -> Iterator[Row]:
+def _prism_pairs(
+    user: str, answers: list[_Utterance], profile: list[Any], left_out: Counter[str]
+) -> Iterator[SourceRow]:
     chosen = [answer for answer in answers if answer.chosen]
     if len(chosen) != 1:
         left_out["turns without exactly one chosen answer"] += 1
@@ -266,7 +270,7 @@ def _prism_pairs(user: str, answers: list[_Utterance], profile: list[Any], left_
             yield best.row._replace(values={**values, "chosen": best.answer, "rejected": other.answer})
 
 
-def _utterance(row: Row) -> _Utterance:
+def _utterance(row: SourceRow) -> _Utterance:
     texts = [
         read_cell(row, name, str, "text") or ""
         for name in ("utterance_id", "interaction_id", "conversation_id", "user_prompt", "model_response")
@@ -289,17 +293,17 @@ def _other_prompts(utterances: list[_Utterance], present: _Utterance) -> list[di
     return [{"id": name, "text": text, "category": "prompt"} for name, text in others.items()]
 
 
-def _survey_posts(row: Row) -> list[dict[str, str]]:
+def _survey_posts(row: SourceRow) -> list[dict[str, str]]:
     texts = {name: row.values.get(name) for name in _SURVEY_POSTS}
     return [{"id": f"survey/{name}", "text": text, "category": "survey"} for name, text in texts.items() if text]
 
 
-def _opening(vote: Row) -> str:
+def _opening(vote: SourceRow) -> str:
     messages = read_cell(vote, "conversation_a", list, "a list of messages")
     return str(messages[0].get("content") or "") if messages else ""
 
 
-def _last_content(vote: Row, field: str) -> str:
+def _last_content(vote: SourceRow, field: str) -> str:
     messages = read_cell(vote, field, list, "a list of messages")
     return str(messages[-1].get("content") or "") if messages else ""
 

@@ -41,7 +41,7 @@ class SuiteInfo(NamedTuple):
     kind: Kind
 
 
-class Published(NamedTuple):
+class HubSuite(NamedTuple):
     """A suite on the hub."""
 
     name: str
@@ -64,7 +64,7 @@ _CATEGORIES = {
 }
 
 _PUBLISHED = (
-    Published(
+    HubSuite(
         "prb",
         "Personalized RewardBench: the paper's 2,830 pairs",
         "pairs",
@@ -73,7 +73,7 @@ _PUBLISHED = (
         tuple(_CATEGORIES.values()),
         recipes.paper,
     ),
-    Published(
+    HubSuite(
         "lamp-qa",
         "LaMP-QA: questions with profile, narrative and rubric, no answers",
         "questions",
@@ -82,7 +82,7 @@ _PUBLISHED = (
         tuple(_CATEGORIES.values()),
         recipes.paper,
     ),
-    Published(
+    HubSuite(
         "prism",
         "PRISM: people's choices among answers at the first turn",
         "pairs",
@@ -91,7 +91,7 @@ _PUBLISHED = (
         ("survey", "utterances"),
         recipes.prism,
     ),
-    Published(
+    HubSuite(
         "arena",
         "Chatbot Arena: single-turn votes of people who asked",
         "pairs",
@@ -100,7 +100,7 @@ _PUBLISHED = (
         (WHOLE,),
         recipes.arena,
     ),
-    Published(
+    HubSuite(
         "rewardbench-2",
         "RewardBench 2: general quality, no users",
         "pairs",
@@ -109,7 +109,7 @@ _PUBLISHED = (
         (WHOLE,),
         recipes.rewardbench,
     ),
-    Published(
+    HubSuite(
         "rm-bench",
         "RM-Bench: right against subtly wrong answers in three styles each, no users",
         "pairs",
@@ -119,7 +119,7 @@ _PUBLISHED = (
         recipes.rm_bench,
         own_splits=True,
     ),
-    Published(
+    HubSuite(
         "judgebench",
         "JudgeBench: a correct and a wrong answer of one model, no users",
         "pairs",
@@ -129,7 +129,7 @@ _PUBLISHED = (
         recipes.judgebench,
         own_splits=True,
     ),
-    Published(
+    HubSuite(
         "personal-rewardbench/arena",
         "PersonalRewardBench: Chatbot Arena users with a few labelled pairs each",
         "pairs",
@@ -139,7 +139,7 @@ _PUBLISHED = (
         recipes.personal_rewardbench,
         own_splits=True,
     ),
-    Published(
+    HubSuite(
         "personal-rewardbench/prism",
         "PersonalRewardBench: PRISM users with a few labelled pairs each",
         "pairs",
@@ -149,7 +149,7 @@ _PUBLISHED = (
         recipes.personal_rewardbench,
         own_splits=True,
     ),
-    Published(
+    HubSuite(
         "rmgap",
         "RMGAP: four answers, four preferences that want different ones, three ways to say each",
         "pairs",
@@ -163,9 +163,9 @@ _PUBLISHED = (
 )
 
 
-def published() -> Mapping[str, Published]:
+def published() -> Mapping[str, HubSuite]:
     """Every suite on the hub by name, parts as `prb/Art` included."""
-    found: dict[str, Published] = {}
+    found: dict[str, HubSuite] = {}
     for suite in _PUBLISHED:
         found[suite.name] = suite
         if suite.recipe is recipes.paper:
@@ -241,7 +241,7 @@ def suites() -> list[SuiteInfo]:
     return shipped + hub + own
 
 
-def _where(suite: Published) -> str:
+def _where(suite: HubSuite) -> str:
     copy = f"a local copy: {suite.name}=DIR"
     return f"hub {suite.repo}, or {copy}" if suite.on_hub else f"{copy}, from {suite.repo}"
 

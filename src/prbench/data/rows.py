@@ -37,7 +37,7 @@ class Place(NamedTuple):
         return f"{self.file}, {self.unit} {self.number}"
 
 
-class Row(NamedTuple):
+class SourceRow(NamedTuple):
     """One row as it was read; `split` is what its file or table says, and the row's own tag may overrule it."""
 
     values: dict[str, Any]
@@ -70,7 +70,7 @@ def stem_of(path: Path) -> str:
 
 def read_rows(
     path: Path, *, split: str = "", max_line_bytes: int = MAX_LINE_BYTES, suffix: str | None = None
-) -> Iterator[Row]:
+) -> Iterator[SourceRow]:
     """Read a JSONL, JSON, Parquet, CSV or TSV file row by row; `suffix` says which it is where its name does not."""
     suffix = suffix_of(path, named=True) or suffix
     if suffix is None:
@@ -88,7 +88,7 @@ def read_rows(
     empty = True
     for place, values in rows:
         empty = False
-        yield Row(values, place, split)
+        yield SourceRow(values, place, split)
     if empty:
         raise DataError(f"{str(path)!r} has no rows", hint="each pair is one line or row; is the file complete?")
 

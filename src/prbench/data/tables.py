@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from prbench.data.rows import Row, read_rows, stem_of, suffix_of
+from prbench.data.rows import SourceRow, read_rows, stem_of, suffix_of
 from prbench.errors import DataError
 from prbench.files import MAX_LINE_BYTES
 
@@ -25,7 +25,7 @@ _SHARD = re.compile(r"-\d+-of-\d+(-[0-9a-f]+)?$")
 class Tables(Protocol):
     """Where a recipe gets its rows from."""
 
-    def rows(self, table: str) -> Iterator[Row]:
+    def rows(self, table: str) -> Iterator[SourceRow]:
         """All rows of a table, each with its split."""
         ...
 
@@ -46,7 +46,7 @@ class FolderTables:
         self._split = split
         self._max_line_bytes = max_line_bytes
 
-    def rows(self, table: str) -> Iterator[Row]:
+    def rows(self, table: str) -> Iterator[SourceRow]:
         """All rows of a table, file after file in the order of their names."""
         for file in self.files(table):
             yield from read_rows(file.path, split=file.split, max_line_bytes=self._max_line_bytes)
@@ -78,7 +78,7 @@ class FileTable:
         """Read `path`; its rows belong to `split` unless one says another."""
         self._path, self._split, self._max_line_bytes = path, split, max_line_bytes
 
-    def rows(self, table: str) -> Iterator[Row]:
+    def rows(self, table: str) -> Iterator[SourceRow]:
         """All rows of the file."""
         return read_rows(self._path, split=self._split, max_line_bytes=self._max_line_bytes)
 

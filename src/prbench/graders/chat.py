@@ -6,7 +6,7 @@ from functools import cached_property
 from prbench.config import ModelOptions
 from prbench.graders.protocol import Grade, Grading
 from prbench.models import Generator, ModelCard, Windowed, load_generator
-from prbench.prompts.grades import ALL_ASPECTS, Unreadable, ask_grades, parse_grades
+from prbench.prompts.grades import ALL_ASPECTS, UnreadableReply, ask_grades, parse_grades
 from prbench.types import Outcome, Prompt
 
 
@@ -90,6 +90,6 @@ def read_grade(outcome: Outcome, count: int) -> Grade:
     if outcome.reason:  # cut off: the last line that came need not be the last line that was meant
         return Grade.invalid(outcome.reason, **usage)
     grades = parse_grades(outcome.raw, count)
-    if isinstance(grades, Unreadable):
+    if isinstance(grades, UnreadableReply):
         return Grade.invalid(grades.reason, **usage)
     return Grade.given(grades, **usage)

@@ -16,7 +16,7 @@ from prbench.config import ModelOptions
 from prbench.errors import AddressError, did_you_mean
 from prbench.graders.protocol import Grade, Grading
 from prbench.models import ModelCard
-from prbench.models.local.lm import LanguageModel, Reading, Request, last_logits, log_sum, open_named
+from prbench.models.local.lm import LanguageModel, LogitRequest, Reading, last_logits, log_sum, open_named
 from prbench.prompts.grades import ONE_ASPECT, ask_grade
 from prbench.types import Aspect, Prompt
 
@@ -77,7 +77,7 @@ class LogitJudge:
             yield from self._grade_chunk(gradings, order[start : start + _CHUNK])
 
     def _grade_chunk(self, gradings: Sequence[Grading], places: Sequence[int]) -> Iterator[tuple[int, Grade]]:
-        asked: list[tuple[int, Request]] = []
+        asked: list[tuple[int, LogitRequest]] = []
         for place in places:
             requests = self._requests(gradings[place])
             if reason := self._unfit(requests):
@@ -93,7 +93,7 @@ class LogitJudge:
                 readings = [reading for _, reading in sorted(found.pop(place).items())]
                 yield place, self._grade(readings, sum(len(asked[reading.request][1].ids) for reading in readings))
 
-    def _requests(self, grading: Grading) -> list[Request]:
+    def _requests(self, grading: Grading) -> list[LogitRequest]:
         """One per aspect; under `#contrast` those for the answer that says nothing come after them."""
         answers = [grading.answer, *([NOTHING] if self._mode == "contrast" else [])]
         columns = [token for tokens in self._digits for token in tokens]
@@ -104,7 +104,7 @@ class LogitJudge:
             for aspect in view.aspects
         ]
 
-    def _unfit(self, requests: Sequence[Request]) -> str | None:
+    def _unfit(self, requests: Sequence[LogitRequest]) -> str | None:
         size, window = max((len(request.ids) for request in requests), default=0), self._model.window
         if not requests:
             return "the rubric has no aspects"

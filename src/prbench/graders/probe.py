@@ -37,7 +37,7 @@ class Features(Protocol):
         ...
 
 
-class Example(NamedTuple):
+class StanceExample(NamedTuple):
     """A text, where it stands on one axis, and what it is about."""
 
     text: str
@@ -47,25 +47,25 @@ class Example(NamedTuple):
     """Texts of one topic are left out together."""
 
 
-def answer_examples(pairs: Iterable[Pair]) -> list[Example]:
+def answer_examples(pairs: Iterable[Pair]) -> list[StanceExample]:
     """Each answer with its poles: the chosen one takes the user's, the rejected one the opposites."""
     pairs = list(pairs)
     poles = _poles(pairs)
-    found: dict[tuple[str, str], Example] = {}
+    found: dict[tuple[str, str], StanceExample] = {}
     for pair in pairs:
         for axis, pole in pair.stances.items():
             one, two = poles[axis]
             opposite = two if pole == one else one
-            found.setdefault((pair.chosen, axis), Example(pair.chosen, axis, pole, pair.question))
-            found.setdefault((pair.rejected, axis), Example(pair.rejected, axis, opposite, pair.question))
+            found.setdefault((pair.chosen, axis), StanceExample(pair.chosen, axis, pole, pair.question))
+            found.setdefault((pair.rejected, axis), StanceExample(pair.rejected, axis, opposite, pair.question))
     return sorted(found.values())  # whatever the order of the pairs, the probe is the same
 
 
-def passage_examples(passages: Iterable[Passage], axes: Iterable[str]) -> list[Example]:
+def passage_examples(passages: Iterable[Passage], axes: Iterable[str]) -> list[StanceExample]:
     """The passages written as answers, on those axes."""
     known = set(axes)
     return [
-        Example(passage.text, passage.axis, passage.pole, f"passage {passage.axis} {passage.situation}")
+        StanceExample(passage.text, passage.axis, passage.pole, f"passage {passage.axis} {passage.situation}")
         for passage in passages
         if passage.kind == "answer" and passage.axis in known
     ]
@@ -105,13 +105,13 @@ class StanceProbe:
     Example:
         >>> from prbench.models.ngrams import NGrams
         >>> shown = [(pole, topic) for topic in ("tea", "hat") for pole in ("blue", "red")]
-        >>> examples = [Example(f"{pole} {topic}", "colour", pole, topic) for pole, topic in shown]
+        >>> examples = [StanceExample(f"{pole} {topic}", "colour", pole, topic) for pole, topic in shown]
         >>> probe = StanceProbe(examples, NGrams(example.text for example in examples))
         >>> round(float(probe.shares("colour", "red", ["red boots", "blue boots", "boots"])[2]), 2)
         0.5
     """
 
-    def __init__(self, examples: Sequence[Example], features: Features) -> None:
+    def __init__(self, examples: Sequence[StanceExample], features: Features) -> None:
         self.features = features
         texts = list(dict.fromkeys(example.text for example in examples))
         place = {text: row for row, text in enumerate(texts)}
@@ -142,7 +142,7 @@ class StanceProbe:
         return np.asarray(inner.toarray() if hasattr(inner, "toarray") else inner, dtype=np.float64)
 
 
-def _axis(axis: str, examples: Sequence[Example], place: Mapping[str, int]) -> _Axis:
+def _axis(axis: str, examples: Sequence[StanceExample], place: Mapping[str, int]) -> _Axis:
     own = [example for example in examples if example.axis == axis]
     poles = sorted({example.pole for example in own})
     if len(poles) != 2:

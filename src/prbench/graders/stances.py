@@ -12,7 +12,7 @@ from functools import cached_property
 from prbench.config import ModelOptions, digest
 from prbench.data import Suite
 from prbench.errors import AddressError, ConfigError
-from prbench.graders.probe import Example, Features, StanceProbe, answer_examples, passage_examples
+from prbench.graders.probe import Features, StanceExample, StanceProbe, answer_examples, passage_examples
 from prbench.graders.protocol import HIGHEST, Grade, Grading
 from prbench.models import ModelCard
 from prbench.models.ngrams import NGrams
@@ -33,7 +33,7 @@ class StanceJudge:
     """
 
     def __init__(
-        self, address: str, examples: Sequence[Example], features: Features, training: Mapping[str, str]
+        self, address: str, examples: Sequence[StanceExample], features: Features, training: Mapping[str, str]
     ) -> None:
         self._address = address
         self._training = training
@@ -124,7 +124,7 @@ def _source(training: Sequence[Pair]) -> dict[str, str]:
     return {"suite": suite, "split": "+".join(sorted({pair.tags.get("split", "") for pair in training}))}
 
 
-def _features(encoder: str, options: ModelOptions, examples: Sequence[Example]) -> Features:
+def _features(encoder: str, options: ModelOptions, examples: Sequence[StanceExample]) -> Features:
     texts = [example.text for example in examples]
     if encoder == "tfidf":
         return NGrams(texts)

@@ -40,7 +40,7 @@ def terms(text: str) -> set[str]:
     return {*tokens, *(f"{one} {two}" for one, two in pairwise(tokens))}
 
 
-class Row(NamedTuple):
+class SparseRow(NamedTuple):
     """A sparse row: its columns in order, and their values."""
 
     columns: npt.NDArray[np.int64]
@@ -85,11 +85,11 @@ class NGrams:
         digest.update(self.weights.round(9).tobytes())
         return digest.hexdigest()
 
-    def row(self, text: str) -> Row:
+    def row(self, text: str) -> SparseRow:
         """The known terms of one text; of length 1, or without any."""
         columns = np.array(sorted(self._index[term] for term in terms(text) if term in self._index), dtype=np.int64)
         values = self.weights[columns]
-        return Row(columns, values / max(float(np.linalg.norm(values)), 1e-12))
+        return SparseRow(columns, values / max(float(np.linalg.norm(values)), 1e-12))
 
     def knows(self, term: str) -> bool:
         """Whether a term is in the vocabulary."""

@@ -13,7 +13,7 @@ from typing import NamedTuple, cast
 from prbench.config import ModelOptions, one_address
 from prbench.errors import AddressError, MissingExtraError, did_you_mean
 from prbench.models.protocols import Generator, Model
-from prbench.rank.dense import Encoder
+from prbench.rank.dense import TextEncoder
 
 __all__ = [
     "BASELINES",
@@ -113,12 +113,12 @@ def load_generator(address: str, options: ModelOptions | None = None) -> Generat
     return cast(Generator, opener(address, options))
 
 
-def load_encoder(address: str, options: ModelOptions | None = None) -> Encoder:
+def load_encoder(address: str, options: ModelOptions | None = None) -> TextEncoder:
     """Open a model that embeds texts, by its address, for dense ranking.
 
     A scheme can if the module of its factory has a function `load_encoder(rest, options)`.
     """
-    return cast(Encoder, _other_door(address, "load_encoder", "embed texts", "embed:minilm")(address, options))
+    return cast(TextEncoder, _other_door(address, "load_encoder", "embed texts", "embed:minilm")(address, options))
 
 
 def _other_door(address: str, name: str, verb: str, example: str) -> Callable[[str, ModelOptions | None], object]:

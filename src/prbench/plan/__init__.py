@@ -1,6 +1,6 @@
 """Plans: what a user is likely to expect of an answer, inferred from the profile, and how good such plans are."""
 
-from prbench.plan.matching import ENCODER, THRESHOLD, Calibration, Matcher, calibrate
+from prbench.plan.matching import ENCODER, THRESHOLD, MatchCalibration, Matcher, calibrate
 from prbench.plan.needs import Need, limited, need_id, needs_of
 from prbench.plan.planner import Plan, Planner, read_plan
 from prbench.plan.quality import FIGURES, Held, HeldPlans, PlanQuality, hold, summarise
@@ -10,9 +10,9 @@ __all__ = [
     "ENCODER",
     "FIGURES",
     "THRESHOLD",
-    "Calibration",
     "Held",
     "HeldPlans",
+    "MatchCalibration",
     "Matcher",
     "Need",
     "Plan",

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prbench.errors import DataError
-from prbench.rank.dense import Encoder
+from prbench.rank.dense import TextEncoder
 from prbench.types import Pair
 
 ENCODER = "embed:minilm"
@@ -33,7 +33,7 @@ class Matcher:
         threshold: The least cosine of a match.
     """
 
-    def __init__(self, encoder: Encoder, threshold: float = THRESHOLD) -> None:
+    def __init__(self, encoder: TextEncoder, threshold: float = THRESHOLD) -> None:
         self.encoder = encoder
         self.threshold = threshold
         self._vectors: dict[str, npt.NDArray[np.float32]] = {}
@@ -74,7 +74,7 @@ def assigned(similarities: npt.ArrayLike, threshold: float) -> int:
     return int(allowed[rows, columns].sum())
 
 
-class Calibration(NamedTuple):
+class MatchCalibration(NamedTuple):
     """How well a threshold tells the same aspect in other words from other users' aspects of the same question."""
 
     threshold: float
@@ -96,7 +96,7 @@ def paraphrases() -> Mapping[str, str]:
     return known
 
 
-def calibrate(train: Iterable[Pair], encoder: Encoder, known: Mapping[str, str] | None = None) -> Calibration:
+def calibrate(train: Iterable[Pair], encoder: TextEncoder, known: Mapping[str, str] | None = None) -> MatchCalibration:
     """Choose the threshold that best tells paraphrases from other users' aspects of the same question.
 
     The best one has the largest difference between the share of paraphrases and the share of others at or above it
@@ -115,7 +115,7 @@ def calibrate(train: Iterable[Pair], encoder: Encoder, known: Mapping[str, str] 
         )
     index = [float((same >= step).mean() - (others >= step).mean()) for step in _STEPS]
     best = float(max(step for step, value in zip(_STEPS, index, strict=True) if value >= max(index) - 1e-9))
-    return Calibration(
+    return MatchCalibration(
         threshold=best,
         paraphrases=len(same),
         found=float((same >= best).mean()),

@@ -12,7 +12,7 @@ from prbench.contexts.budget import PromptBudget
 from prbench.models import Generator, Windowed
 from prbench.prompts import Template
 from prbench.prompts.expectations import parse_expectations
-from prbench.rank import BM25, Ranker
+from prbench.rank import BM25, PostRanker
 from prbench.types import Count, Frozen, Message, Outcome, Pair, PairView, Prompt, Status
 
 
@@ -45,7 +45,7 @@ class Planner:
         max_tokens: Most tokens of a plan.
     """
 
-    def __init__(self, generator: Generator, ranker: Ranker | None = None, *, max_tokens: int = 300) -> None:
+    def __init__(self, generator: Generator, ranker: PostRanker | None = None, *, max_tokens: int = 300) -> None:
         self.card = generator.card
         self._generator = generator
         self._max_tokens = max_tokens

@@ -2,6 +2,6 @@
 
 from prbench.prompts.rating import parse_rating
 from prbench.prompts.template import Template
-from prbench.prompts.verdict import Unreadable, parse_verdict
+from prbench.prompts.verdict import UnreadableReply, parse_verdict
 
-__all__ = ["Template", "Unreadable", "parse_rating", "parse_verdict"]
+__all__ = ["Template", "UnreadableReply", "parse_rating", "parse_verdict"]

@@ -7,23 +7,23 @@ belongs to the line before it; after an empty line it is talk, and passed over.
 import re
 from collections.abc import Sequence
 
-from prbench.prompts._reply import Unreadable, after_thinking
+from prbench.prompts._reply import UnreadableReply, after_thinking
 
 _EMPHASIS = str.maketrans("", "", "*`")
 _MARK = re.compile(r"^\s*(?:#{1,6}\s+|[-•]\s+|\d{1,2}[.)]\s+)?")
 
 
-def read_blocks(reply: str, labels: Sequence[str]) -> list[dict[str, str]] | Unreadable:
+def read_blocks(reply: str, labels: Sequence[str]) -> list[dict[str, str]] | UnreadableReply:
     r"""Read blocks whose lines begin with these labels, each block with every label once, in this order.
 
     Example:
         >>> read_blocks("Sure!\n\nAspect: brief\nReason: in a hurry", ("aspect", "reason"))
         [{'aspect': 'brief', 'reason': 'in a hurry'}]
         >>> read_blocks("Aspect: brief", ("aspect", "reason"))
-        Unreadable(reason="block 1 has no 'reason' line")
+        UnreadableReply(reason="block 1 has no 'reason' line")
     """
     words = after_thinking(reply)
-    if isinstance(words, Unreadable):
+    if isinstance(words, UnreadableReply):
         return words
     lines = _labelled_lines(words, labels)
     blocks: list[dict[str, str]] = []
@@ -31,13 +31,13 @@ def read_blocks(reply: str, labels: Sequence[str]) -> list[dict[str, str]] | Unr
         if label == labels[0]:
             blocks.append({})
         if not blocks or label in blocks[-1]:
-            return Unreadable(f"a {label!r} line stands outside of a block")
+            return UnreadableReply(f"a {label!r} line stands outside of a block")
         blocks[-1][label] = value
     for number, block in enumerate(blocks, start=1):
         for label in labels:
             if not block.get(label):
-                return Unreadable(f"block {number} has no {label!r} line")
-    return blocks if blocks else Unreadable(f"no {labels[0]!r} line in the reply")
+                return UnreadableReply(f"block {number} has no {label!r} line")
+    return blocks if blocks else UnreadableReply(f"no {labels[0]!r} line in the reply")
 
 
 def _labelled_lines(text: str, labels: Sequence[str]) -> list[tuple[str, str]]:

@@ -13,18 +13,18 @@ from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadableReply:
     """A reply without a result that can be read, and why. Never a score, never a guess.
 
     Example:
-        >>> Unreadable("empty reply").reason
+        >>> UnreadableReply("empty reply").reason
         'empty reply'
     """
 
     reason: str
 
 
-class Result(NamedTuple):
+class ReplyResult(NamedTuple):
     """What stands in the place of the result: one value per labelled line, the last line's last."""
 
     values: tuple[str, ...]
@@ -51,7 +51,7 @@ _JUDGING = re.compile(
 _THINKING = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
 
 
-def find_result(text: str, label: str, *, bare: bool = True) -> Result | Unreadable:
+def find_result(text: str, label: str, *, bare: bool = True) -> ReplyResult | UnreadableReply:
     r"""Find the values of the lines that begin with `label`, if the last line is one of them.
 
     Args:
@@ -60,24 +60,24 @@ def find_result(text: str, label: str, *, bare: bool = True) -> Result | Unreada
         bare: Whether a reply that is nothing but the value will do.
 
     Example:
-        >>> find_result("Both are fine.\n**Result:** B.", "result")
-        Result(values=('B',))
+        >>> find_result("Both are fine.\n**ReplyResult:** B.", "result")
+        ReplyResult(values=('B',))
         >>> find_result("B is better for this user.", "result")
-        Unreadable(reason="the last line is not a result line: 'B is better for this user'")
+        UnreadableReply(reason="the last line is not a result line: 'B is better for this user'")
     """
     lines = reply_lines(text)
-    if isinstance(lines, Unreadable):
+    if isinstance(lines, UnreadableReply):
         return lines
     if bare and (found := _in_json(text, label) or _boxed(text)):
         return found
     labelled = re.compile(rf"(?:final\s+)?{label}(?:\s*[:：=]|\s+[-–—](?=\s))", re.IGNORECASE)
     matches = [(line, match) for line in lines if (match := labelled.match(line))]
     if bare and not matches and len(lines) == 1 and len(lines[0]) <= _SHORT:
-        return Result((_unwrap(lines[0]),))
+        return ReplyResult((_unwrap(lines[0]),))
     after = [] if not matches else lines[lines_index(lines, matches[-1][0]) + 1 :]
     if not matches or (after and not (bare and _is_courtesy(after))):
-        return Unreadable(f"the last line is not a {label} line: {excerpt(lines[-1])}")
-    return Result(tuple(_unwrap(line[match.end() :]) for line, match in matches))
+        return UnreadableReply(f"the last line is not a {label} line: {excerpt(lines[-1])}")
+    return ReplyResult(tuple(_unwrap(line[match.end() :]) for line, match in matches))
 
 
 def lines_index(lines: list[str], line: str) -> int:
@@ -85,10 +85,10 @@ def lines_index(lines: list[str], line: str) -> int:
     return next(place for place in range(len(lines) - 1, -1, -1) if lines[place] is line)
 
 
-def _in_json(text: str, label: str) -> Result | None:
+def _in_json(text: str, label: str) -> ReplyResult | None:
     """The value under the label in the JSON object that a reply ends with, if it does."""
     said = after_thinking(text)
-    if isinstance(said, Unreadable):
+    if isinstance(said, UnreadableReply):
         return None
     said = said.strip().removesuffix("```").rstrip()
     start = said.rfind("{")
@@ -103,19 +103,19 @@ def _in_json(text: str, label: str) -> Result | None:
             continue
         value = next((one for key, one in found.items() if key.lower() == label), None)
         if isinstance(value, str | int | float) and not isinstance(value, bool):
-            return Result((_unwrap(str(value)),))
+            return ReplyResult((_unwrap(str(value)),))
     return None
 
 
-def _boxed(text: str) -> Result | None:
+def _boxed(text: str) -> ReplyResult | None:
     """What the boxes of a reply hold, if its last line has one."""
     said = after_thinking(text)
-    if isinstance(said, Unreadable):
+    if isinstance(said, UnreadableReply):
         return None
     lines = [line for line in said.splitlines() if line.strip()]
     if not lines or not _BOX.search(lines[-1]):
         return None
-    return Result(tuple(_unwrap(found[1]) for line in lines for found in _BOX.finditer(line)))
+    return ReplyResult(tuple(_unwrap(found[1]) for line in lines for found in _BOX.finditer(line)))
 
 
 def _is_courtesy(lines: list[str]) -> bool:
@@ -124,7 +124,7 @@ def _is_courtesy(lines: list[str]) -> bool:
     return len(said) <= _LONGEST_COURTESY and not _JUDGING.search(said) and all(map(_COURTESY.match, lines))
 
 
-def reply_lines(text: str) -> list[str] | Unreadable:
+def reply_lines(text: str) -> list[str] | UnreadableReply:
     r"""The lines of a reply that say something, without emphasis, bullets and what was thought aloud.
 
     Example:
@@ -132,10 +132,10 @@ def reply_lines(text: str) -> list[str] | Unreadable:
         ['Fine', 'B']
     """
     words = after_thinking(text)
-    if isinstance(words, Unreadable):
+    if isinstance(words, UnreadableReply):
         return words
     lines = [line for line in (_clean(line) for line in words.splitlines()) if line]
-    return lines or Unreadable("empty reply")
+    return lines or UnreadableReply("empty reply")
 
 
 def excerpt(text: str, limit: int = 60) -> str:
@@ -148,13 +148,13 @@ def excerpt(text: str, limit: int = 60) -> str:
     return repr(text if len(text) <= limit else text[:limit] + "…")
 
 
-def after_thinking(text: str) -> str | Unreadable:
+def after_thinking(text: str) -> str | UnreadableReply:
     """Drop what a reasoning model thought aloud; what it says after that counts."""
     marks = list(_THINKING.finditer(text))
     if not marks:
         return text
     if not marks[-1][1]:
-        return Unreadable("the reasoning does not end")
+        return UnreadableReply("the reasoning does not end")
     return text[marks[-1].end() :]
 
 

@@ -7,10 +7,10 @@ import re
 import unicodedata
 
 from prbench.prompts._blocks import read_blocks
-from prbench.prompts._reply import Unreadable, excerpt
+from prbench.prompts._reply import UnreadableReply, excerpt
 from prbench.types import Aspect
 
-__all__ = ["FEWEST", "MOST", "Unreadable", "occurs_in", "parse_aspects"]
+__all__ = ["FEWEST", "MOST", "UnreadableReply", "occurs_in", "parse_aspects"]
 
 FEWEST, MOST = 2, 8
 _LEAST_WORDS = 2
@@ -18,7 +18,7 @@ _QUOTES = str.maketrans("“”„«»‘’‚`´", "\"\"\"\"\"'''''")
 _ELLIPSIS = re.compile(r"\s*(?:\.{3,}|…|\[\s*(?:\.{3}|…)\s*\])\s*")
 
 
-def parse_aspects(reply: str, narrative: str) -> tuple[Aspect, ...] | Unreadable:
+def parse_aspects(reply: str, narrative: str) -> tuple[Aspect, ...] | UnreadableReply:
     r"""Read the aspects of a reply and hold their evidence against the narrative.
 
     Example:
@@ -27,24 +27,24 @@ def parse_aspects(reply: str, narrative: str) -> tuple[Aspect, ...] | Unreadable
         >>> [aspect.evidence for aspect in parse_aspects(reply, "I need it by Friday and have only fifty euros.")]
         ['only fifty euros', 'by Friday']
         >>> parse_aspects(reply, "I need it by Friday.")
-        Unreadable(reason="evidence that is not in the narrative: 'only fifty euros'")
+        UnreadableReply(reason="evidence that is not in the narrative: 'only fifty euros'")
     """
     blocks = read_blocks(reply, ("aspect", "evidence", "reason"))
-    if isinstance(blocks, Unreadable):
+    if isinstance(blocks, UnreadableReply):
         return blocks
     aspects = []
     for block in blocks:
         evidence = block["evidence"].strip().strip("\"'“”„«»‘’ ").strip()
         if len(evidence.split()) < _LEAST_WORDS and evidence.casefold() != narrative.strip().casefold():
-            return Unreadable(f"evidence of fewer than {_LEAST_WORDS} words: {excerpt(evidence)}")
+            return UnreadableReply(f"evidence of fewer than {_LEAST_WORDS} words: {excerpt(evidence)}")
         if not occurs_in(evidence, narrative):
-            return Unreadable(f"evidence that is not in the narrative: {excerpt(evidence)}")
+            return UnreadableReply(f"evidence that is not in the narrative: {excerpt(evidence)}")
         aspects.append(Aspect(aspect=block["aspect"], evidence=evidence, reason=block["reason"]))
     distinct = {_plain(aspect.aspect) for aspect in aspects}
     if len(distinct) < len(aspects):
-        return Unreadable("an aspect stands twice")
+        return UnreadableReply("an aspect stands twice")
     if not FEWEST <= len(aspects) <= MOST:
-        return Unreadable(f"{len(aspects)} aspects, expected {FEWEST} to {MOST}")
+        return UnreadableReply(f"{len(aspects)} aspects, expected {FEWEST} to {MOST}")
     return tuple(aspects)
 
 

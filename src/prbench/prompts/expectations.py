@@ -2,7 +2,7 @@
 
 import re
 
-from prbench.prompts._reply import Unreadable, after_thinking
+from prbench.prompts._reply import UnreadableReply, after_thinking
 
 _ITEM = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+(.*\S)\s*$")
 MOST = 12
@@ -20,7 +20,7 @@ def parse_expectations(reply: str) -> tuple[str, ...]:
         ()
     """
     said = after_thinking(reply)
-    if isinstance(said, Unreadable):
+    if isinstance(said, UnreadableReply):
         return ()
     items = (match[1].strip("*_ ") for line in said.splitlines() if (match := _ITEM.match(line)))
     return tuple(dict.fromkeys(item for item in items if item))[:MOST]

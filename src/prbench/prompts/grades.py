@@ -8,11 +8,11 @@ number: another length, 0.5, 3, a list in the middle of prose, two lists that di
 import re
 from collections.abc import Sequence
 
-from prbench.prompts._reply import Unreadable, after_thinking, excerpt
+from prbench.prompts._reply import UnreadableReply, after_thinking, excerpt
 from prbench.prompts.instruction import Instruction
 from prbench.types import Aspect, Prompt
 
-__all__ = ["ALL_ASPECTS", "ONE_ASPECT", "Unreadable", "ask_grade", "ask_grades", "parse_grades"]
+__all__ = ["ALL_ASPECTS", "ONE_ASPECT", "UnreadableReply", "ask_grade", "ask_grades", "parse_grades"]
 
 ALL_ASPECTS = Instruction.builtin("grade.jinja")
 ONE_ASPECT = Instruction.builtin("grade_digit.jinja")
@@ -36,7 +36,7 @@ def ask_grade(question: str, answer: str, aspect: Aspect) -> Prompt:
     return ONE_ASPECT.fill(question=question, answer=answer, aspect=_shown(aspect))
 
 
-def parse_grades(text: str, count: int) -> tuple[int, ...] | Unreadable:
+def parse_grades(text: str, count: int) -> tuple[int, ...] | UnreadableReply:
     r"""Read one grade for each of `count` aspects.
 
     Example:
@@ -45,18 +45,18 @@ def parse_grades(text: str, count: int) -> tuple[int, ...] | Unreadable:
         >>> parse_grades("1: 2\n2: 1", 2)
         (2, 1)
         >>> parse_grades("[2, 2, 2]", 2)
-        Unreadable(reason='3 grades for 2 aspects')
+        UnreadableReply(reason='3 grades for 2 aspects')
     """
     words = after_thinking(text)
-    if isinstance(words, Unreadable):
+    if isinstance(words, UnreadableReply):
         return words
     lines = [line for line in map(_clean, words.splitlines()) if line]
     if not lines:
-        return Unreadable("empty reply")
+        return UnreadableReply("empty reply")
     lists = [found for line in lines if (found := _entries(line)) is not None]
     if _entries(lines[-1]) is not None:
         if any(found != lists[-1] for found in lists):
-            return Unreadable("the lists of grades contradict each other")
+            return UnreadableReply("the lists of grades contradict each other")
         return _checked(lists[-1], count)
     return _numbered(lines, count, bool(lists))
 
@@ -81,22 +81,22 @@ def _entries(line: str) -> list[str] | None:
     return [entry.strip() for entry in inner.split(",")] if inner else []
 
 
-def _numbered(lines: Sequence[str], count: int, has_list: bool) -> tuple[int, ...] | Unreadable:
+def _numbered(lines: Sequence[str], count: int, has_list: bool) -> tuple[int, ...] | UnreadableReply:
     matches = [_NUMBERED.fullmatch(line) for line in lines]
     if matches[-1] is None or has_list:
-        return Unreadable(f"the last line is not a list of grades: {excerpt(lines[-1])}")
+        return UnreadableReply(f"the last line is not a list of grades: {excerpt(lines[-1])}")
     found = [(match[1], match[2]) for match in matches if match]
     if any(match is None for match in matches[-len(found) :]):
-        return Unreadable("the lines of grades do not stand together")
+        return UnreadableReply("the lines of grades do not stand together")
     if [number for number, _ in found] != [str(place) for place in range(1, len(found) + 1)]:
-        return Unreadable(f"the lines of grades are numbered {', '.join(number for number, _ in found)}")
+        return UnreadableReply(f"the lines of grades are numbered {', '.join(number for number, _ in found)}")
     return _checked([grade for _, grade in found], count)
 
 
-def _checked(entries: Sequence[str], count: int) -> tuple[int, ...] | Unreadable:
+def _checked(entries: Sequence[str], count: int) -> tuple[int, ...] | UnreadableReply:
     if len(entries) != count:
-        return Unreadable(f"{len(entries)} grades for {count} aspects")
+        return UnreadableReply(f"{len(entries)} grades for {count} aspects")
     for entry in entries:
         if entry not in _GRADES:
-            return Unreadable(f"the grade {excerpt(entry, 20)} is not 0, 1 or 2")
+            return UnreadableReply(f"the grade {excerpt(entry, 20)} is not 0, 1 or 2")
     return tuple(_GRADES[entry] for entry in entries)

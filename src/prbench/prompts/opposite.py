@@ -3,9 +3,9 @@
 from typing import NamedTuple
 
 from prbench.prompts._blocks import read_blocks
-from prbench.prompts._reply import Unreadable
+from prbench.prompts._reply import UnreadableReply
 
-__all__ = ["Opposite", "Unreadable", "parse_opposites"]
+__all__ = ["Opposite", "UnreadableReply", "parse_opposites"]
 
 _LEAST_POST_WORDS = 5
 
@@ -18,23 +18,23 @@ class Opposite(NamedTuple):
     reason: str
 
 
-def parse_opposites(reply: str, count: int) -> tuple[Opposite, ...] | Unreadable:
+def parse_opposites(reply: str, count: int) -> tuple[Opposite, ...] | UnreadableReply:
     r"""Read exactly `count` opposites.
 
     Example:
         >>> parse_opposites("Aspect: costly\nPost: I never look at prices anymore.\nReason: has money", 1)[0].aspect
         'costly'
         >>> parse_opposites("Aspect: costly\nPost: I never look at prices anymore.\nReason: has money", 2)
-        Unreadable(reason='1 opposites for 2 aspects')
+        UnreadableReply(reason='1 opposites for 2 aspects')
     """
     blocks = read_blocks(reply, ("aspect", "post", "reason"))
-    if isinstance(blocks, Unreadable):
+    if isinstance(blocks, UnreadableReply):
         return blocks
     if len(blocks) != count:
-        return Unreadable(f"{len(blocks)} opposites for {count} aspects")
+        return UnreadableReply(f"{len(blocks)} opposites for {count} aspects")
     found = tuple(Opposite(block["aspect"], block["post"].strip("\"'“”«» "), block["reason"]) for block in blocks)
     if len({opposite.post for opposite in found}) < len(found):
-        return Unreadable("a post stands twice")
+        return UnreadableReply("a post stands twice")
     if short := next((opposite.post for opposite in found if len(opposite.post.split()) < _LEAST_POST_WORDS), None):
-        return Unreadable(f"a post of fewer than {_LEAST_POST_WORDS} words: {short!r}")
+        return UnreadableReply(f"a post of fewer than {_LEAST_POST_WORDS} words: {short!r}")
     return found

@@ -6,10 +6,10 @@ fewer or more lines, another order, numbers off the scale, ranges, words, and an
 
 from typing import NamedTuple
 
-from prbench.prompts._reply import Unreadable, find_result, reply_lines
+from prbench.prompts._reply import UnreadableReply, find_result, reply_lines
 from prbench.prompts.rating import agreed_rating
 
-__all__ = ["HIGHEST", "LOWEST", "Quality", "Unreadable", "parse_quality"]
+__all__ = ["HIGHEST", "LOWEST", "Quality", "UnreadableReply", "parse_quality"]
 
 LOWEST, HIGHEST = 1, 10
 
@@ -22,23 +22,23 @@ class Quality(NamedTuple):
     helpfulness: float
 
 
-def parse_quality(text: str) -> Quality | Unreadable:
+def parse_quality(text: str) -> Quality | UnreadableReply:
     r"""Read three ratings.
 
     Example:
         >>> parse_quality("Sound advice.\nFactuality: 9\nRelevance: 8/10\n**Helpfulness:** 7")
         Quality(factuality=9.0, relevance=8.0, helpfulness=7.0)
         >>> parse_quality("Fine.\nFactuality: 9\nHelpfulness: 7")
-        Unreadable(reason="factuality: the last line is not a factuality line: 'Fine'")
+        UnreadableReply(reason="factuality: the last line is not a factuality line: 'Fine'")
     """
     lines = reply_lines(text)
-    if isinstance(lines, Unreadable):
+    if isinstance(lines, UnreadableReply):
         return lines
     ratings: list[float] = []
     for back, dimension in zip(range(len(Quality._fields) - 1, -1, -1), Quality._fields, strict=True):
         result = find_result("\n".join(lines[: max(len(lines) - back, 0)]), dimension, bare=False)
-        rating = result if isinstance(result, Unreadable) else agreed_rating(result, LOWEST, HIGHEST)
-        if isinstance(rating, Unreadable):
-            return Unreadable(f"{dimension}: {rating.reason}")
+        rating = result if isinstance(result, UnreadableReply) else agreed_rating(result, LOWEST, HIGHEST)
+        if isinstance(rating, UnreadableReply):
+            return UnreadableReply(f"{dimension}: {rating.reason}")
         ratings.append(rating)
     return Quality(*ratings)

@@ -7,10 +7,10 @@ what a reader might guess, such as "Both", "A or B", "A (because …)", a letter
 of other alphabets, and any text after the result that is more than a courtesy.
 """
 
-from prbench.prompts._reply import Result, Unreadable, excerpt, find_result
+from prbench.prompts._reply import ReplyResult, UnreadableReply, excerpt, find_result
 from prbench.types import Choice
 
-__all__ = ["Unreadable", "parse_verdict"]
+__all__ = ["UnreadableReply", "parse_verdict"]
 
 _NOUNS = ("", "answer ", "response ", "option ")
 _VERDICTS: dict[str, Choice] = {
@@ -20,26 +20,26 @@ _VERDICTS: dict[str, Choice] = {
 }
 
 
-def parse_verdict(text: str) -> Choice | Unreadable:
+def parse_verdict(text: str) -> Choice | UnreadableReply:
     r"""Read a judge's verdict, where answer A is the first one shown and B the second.
 
     Example:
         >>> parse_verdict("A is longer, but B fits the user.\nResult: Answer B")
         'second'
         >>> parse_verdict("Both")
-        Unreadable(reason="the result is not A, B or tie: 'Both'")
+        UnreadableReply(reason="the result is not A, B or tie: 'Both'")
     """
     result = find_result(text, "result")
-    return result if isinstance(result, Unreadable) else _agreed(result)
+    return result if isinstance(result, UnreadableReply) else _agreed(result)
 
 
-def _agreed(result: Result) -> Choice | Unreadable:
+def _agreed(result: ReplyResult) -> Choice | UnreadableReply:
     verdicts: set[Choice] = set()
     for value in result.values:
         verdict = _VERDICTS.get(" ".join(value.lower().split()))
         if verdict is None:
-            return Unreadable(f"the result is not A, B or tie: {excerpt(value)}")
+            return UnreadableReply(f"the result is not A, B or tie: {excerpt(value)}")
         verdicts.add(verdict)
     if len(verdicts) > 1:
-        return Unreadable("the result lines contradict each other")
+        return UnreadableReply("the result lines contradict each other")
     return verdicts.pop()

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from prbench.types import Post
 
 
-class Encoder(Protocol):
+class TextEncoder(Protocol):
     """Maps texts to vectors, one row each."""
 
     @property
@@ -25,7 +25,7 @@ class Encoder(Protocol):
 class Dense:
     """Ranks by cosine similarity to the question."""
 
-    def __init__(self, encoder: Encoder) -> None:
+    def __init__(self, encoder: TextEncoder) -> None:
         self._encoder = encoder
         self._vectors: dict[str, npt.NDArray[np.float32]] = {}
         self.name = f"dense:{encoder.name}"

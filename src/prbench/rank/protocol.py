@@ -6,7 +6,7 @@ from typing import Protocol
 from prbench.types import Post
 
 
-class Ranker(Protocol):
+class PostRanker(Protocol):
     """Orders posts by how much they bear on a question.
 
     It returns the posts themselves, not their texts: an id can never come to stand beside another post's text.

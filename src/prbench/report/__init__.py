@@ -11,15 +11,18 @@ from prbench.report.tables import (
     verification_table,
     versus_table,
 )
+from prbench.report.trackers import check_tracker, track
 
 __all__ = [
     "brief_tables",
+    "check_tracker",
     "flips_table",
     "forecast_table",
     "history_table",
     "plan_table",
     "run_tables",
     "standings_table",
+    "track",
     "verification_table",
     "versus_table",
 ]

@@ -4,14 +4,14 @@ from prbench.run.evaluate import Running, evaluate_session, forecast_session
 from prbench.run.execute import Evaluation, check_claim, execute, open_budget
 from prbench.run.forecast import Forecast, forecast
 from prbench.run.plans import PlanFile, fetch_matcher, open_matcher
-from prbench.run.progress import Progress
+from prbench.run.progress import RecordProgress
 from prbench.run.session import Session
 
 __all__ = [
     "Evaluation",
     "Forecast",
     "PlanFile",
-    "Progress",
+    "RecordProgress",
     "Running",
     "Session",
     "check_claim",

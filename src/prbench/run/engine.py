@@ -9,11 +9,11 @@ from typing import Any, Protocol
 from prbench.calls import Asker, Budget, CallCache, View
 from prbench.config import Price
 from prbench.models import ModelCard
-from prbench.run.work import Task, Work
+from prbench.run.work import OpenWork, RecordTask
 from prbench.types import CallUse, Outcome, Record
 
 
-class Listener(Protocol):
+class RecordListener(Protocol):
     """Hears of every record as it is made."""
 
     def __call__(self, record: Record, spent_usd: float) -> None:
@@ -47,7 +47,7 @@ class Engine:
         """Knows what was computed."""
         self._cache = cache if card.reusable else None
         self.keep = append
-        self.listener: Listener | None = None
+        self.listener: RecordListener | None = None
         """Hears of each finished record."""
         self.budget = budget or Budget()
         """Knows what was spent."""
@@ -57,7 +57,7 @@ class Engine:
         self.asked = 0
         self.tokens = 0
 
-    def execute(self, work: Work) -> None:
+    def execute(self, work: OpenWork) -> None:
         """Make every record of the work."""
         for record in work.unfit:
             self._finish(record)
@@ -108,7 +108,7 @@ class Engine:
         if self.listener is not None:
             self.listener(record, self.budget.spent_usd)
 
-    def _record(self, task: Task) -> Record:
+    def _record(self, task: RecordTask) -> Record:
         outcomes = [self._outcomes[key] for key in task.keys]
         return Record(
             pair=task.pair,
@@ -169,7 +169,7 @@ def _cost(price: Price, outcome: Outcome) -> float:
 class _Waiting:
     """Tasks by the calls they wait for."""
 
-    def __init__(self, tasks: Sequence[Task]) -> None:
+    def __init__(self, tasks: Sequence[RecordTask]) -> None:
         self._by_key: dict[str, list[int]] = defaultdict(list)
         self._missing: list[int] = []
         self._tasks = tasks
@@ -179,7 +179,7 @@ class _Waiting:
             for key in distinct:
                 self._by_key[key].append(index)
 
-    def release(self, key: str) -> Iterator[Task]:
+    def release(self, key: str) -> Iterator[RecordTask]:
         """The tasks that this answer completes."""
         for index in self._by_key.pop(key, ()):
             self._missing[index] -= 1

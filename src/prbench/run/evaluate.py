@@ -8,7 +8,7 @@ from prbench.calls import Budget, CallCache, Workers, refuse_over_budget
 from prbench.results import RunFolder
 from prbench.run.execute import Evaluation, check_claim, execute, open_budget
 from prbench.run.forecast import Forecast, forecast
-from prbench.run.progress import Progress
+from prbench.run.progress import RecordProgress
 from prbench.run.session import Session
 
 
@@ -36,7 +36,7 @@ def evaluate_session(session: Session, folder: RunFolder, running: Running) -> E
     with _call_cache(running) as cache:
         if running.max_cost_usd is not None:
             _refuse_over_budget(session, folder, running, cache)
-        with Progress(quiet=running.quiet) as progress:
+        with RecordProgress(quiet=running.quiet) as progress:
             return execute(
                 session,
                 folder,
@@ -65,7 +65,7 @@ def _refuse_over_budget(session: Session, folder: RunFolder, running: Running, c
 
 def _forecast(session: Session, folder: RunFolder, running: Running, cache: CallCache | None) -> Forecast:
     check_claim(session, folder)
-    with Progress(quiet=running.quiet) as progress:
+    with RecordProgress(quiet=running.quiet) as progress:
         return forecast(session, {} if running.fresh else folder.records(), cache, progress.planning)
 
 

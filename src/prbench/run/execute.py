@@ -33,16 +33,16 @@ from prbench.results import (
     seal,
 )
 from prbench.results.parquet import TABLE, write_parquet
-from prbench.run.engine import Engine, Listener
+from prbench.run.engine import Engine, RecordListener
 from prbench.run.plans import make_plans, measure_plans
-from prbench.run.progress import Progress
+from prbench.run.progress import RecordProgress
 from prbench.run.replay import replay_records
 from prbench.run.session import Session
-from prbench.run.work import Planning, Slot, Work
+from prbench.run.work import OpenWork, Planning, Slot
 from prbench.types import Record
 
 Json = dict[str, Any]
-Listening = Callable[[Work, int], Listener | None]
+Listening = Callable[[OpenWork, int], RecordListener | None]
 """Given the open work and the number of records there already, returns who hears of each new record."""
 
 
@@ -192,7 +192,7 @@ def _make_records(
         return
     work = session.work(records, planning)
     engine.listener = None if listening is None else listening(work, len(records))
-    if isinstance(engine.listener, Progress):
+    if isinstance(engine.listener, RecordProgress):
         engine.listener.watch(engine.asker)
     engine.execute(work)
 

@@ -11,7 +11,7 @@ from prbench.config import Price
 from prbench.contexts import Unfit
 from prbench.models import Foreseeable, Jury, Model, Replay, Sized, Windowed, is_hosted, is_rater, seated
 from prbench.run.session import Session
-from prbench.run.work import Planning, Slot, Work, render
+from prbench.run.work import OpenWork, Planning, Slot, render
 from prbench.types import AnswerView, Frozen, PairView, Prompt, Record
 
 Number = TypeVar("Number", int, float)
@@ -53,7 +53,7 @@ def forecast(
     session: Session, done: dict[Slot, Record], cache: CallCache | None, planning: Planning | None = None
 ) -> Forecast:
     """Estimate what is still to be done."""
-    work = Work() if isinstance(session.model, Replay) else session.work(done, planning)
+    work = OpenWork() if isinstance(session.model, Replay) else session.work(done, planning)
     cached = cache.find(list(work.calls)) if cache is not None and session.model.card.reusable else {}
     views = [view for key, view in work.calls.items() if key not in cached]
     shares = _shares(session.model, views)

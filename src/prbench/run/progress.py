@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Self, TextIO
 
 from prbench.calls import Asker, clock
-from prbench.run.work import Work
+from prbench.run.work import OpenWork
 from prbench.types import Record
 
 PLAIN_SECONDS = 10.0
@@ -16,7 +16,7 @@ _TELLING_SECONDS = 2.0
 """Records, and seconds since the first of them, after which the time left can be told."""
 
 
-class Progress:
+class RecordProgress:
     """Counts records as they come: rate, time left, running accuracy and records without a verdict.
 
     Use as a context manager; `listening` is handed to `execute`.
@@ -49,7 +49,7 @@ class Progress:
             self._printed = time.monotonic()
             self._say(f"planning {done:,}/{total:,}")
 
-    def listening(self, work: Work, there: int) -> "Progress":
+    def listening(self, work: OpenWork, there: int) -> "RecordProgress":
         """Start to count: so many records are open, so many are there already."""
         self._stop_bar()
         self._total = len(work.tasks) + len(work.unfit)

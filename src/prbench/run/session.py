@@ -23,10 +23,10 @@ from prbench.models import (
     load_model,
 )
 from prbench.plan import Plan, Planner, StoredPlans
-from prbench.rank import BM25, Dense, Ranker
+from prbench.rank import BM25, Dense, PostRanker
 from prbench.results import BaselineScore, PairRow, RunFacts
 from prbench.run.replay import check_contexts
-from prbench.run.work import Planning, Slot, Work, plan_work
+from prbench.run.work import OpenWork, Planning, Slot, plan_work
 from prbench.types import CONTEXTS, AnswerView, Context, Judgment, Record
 
 Json = dict[str, Any]
@@ -90,7 +90,7 @@ class Session:
         return Path("runs") / f"{suite}-{model}-{digest(self.identity)[:8]}"
 
     @cached_property
-    def ranker(self) -> Ranker:
+    def ranker(self) -> PostRanker:
         """Who chooses posts."""
         if self.config.ranker == "bm25":
             return BM25()
@@ -139,7 +139,7 @@ class Session:
                     some = judgments[: context.k]
                     cast(Adaptive, self.model).fit_user(known_as(user, some), some)
 
-    def work(self, done: Mapping[Slot, Record] | None = None, planning: Planning | None = None) -> Work:
+    def work(self, done: Mapping[Slot, Record] | None = None, planning: Planning | None = None) -> OpenWork:
         """What is still to be asked; every prompt is built here, before the first call."""
         return plan_work(
             self.suite,

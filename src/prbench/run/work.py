@@ -20,7 +20,7 @@ Planning = Callable[[int, int], None]
 """Hears how many of all pairs and contexts are planned."""
 
 
-class Task(NamedTuple):
+class RecordTask(NamedTuple):
     """One record to be made, with the keys of the calls it waits for."""
 
     pair: str
@@ -34,10 +34,10 @@ class Task(NamedTuple):
 
 
 @dataclass
-class Work:
+class OpenWork:
     """Tasks still open, the distinct calls they need, and records that need no call."""
 
-    tasks: list[Task] = field(default_factory=list)
+    tasks: list[RecordTask] = field(default_factory=list)
     calls: dict[str, AnswerView | PairView] = field(default_factory=dict)
     """By key, in the order in which they are asked. Prompts are not kept: there may be gigabytes of them."""
     unfit: list[Record] = field(default_factory=list)
@@ -75,9 +75,9 @@ def plan_work(
     done: Mapping[Slot, Record] | None = None,
     allow_unfit: bool = False,
     planning: Planning | None = None,
-) -> Work:
+) -> OpenWork:
     """List the records that are missing, pair by pair, and the calls they need."""
-    work = Work()
+    work = OpenWork()
     done = done or {}
     for place, context in enumerate(contexts):
         for number, pair in enumerate(_user_by_user(pairs), 1 + place * len(pairs)):
@@ -108,7 +108,7 @@ def _user_by_user(pairs: Sequence[Pair]) -> Iterator[Pair]:
 
 
 def _add(
-    work: Work,
+    work: OpenWork,
     pair: Pair,
     context: Context,
     slots: Sequence[tuple[Order, int]],
@@ -136,7 +136,7 @@ def _add(
         for key in sorted(calls):  # the order of asking must not tell a model which answer is the chosen one
             work.calls.setdefault(key, calls[key])
         keys = tuple(calls)
-        work.tasks.append(Task(pair.id, str(context), order, repeat, keys, whose, len(view.posts), shown.dropped))
+        work.tasks.append(RecordTask(pair.id, str(context), order, repeat, keys, whose, len(view.posts), shown.dropped))
 
 
 def _call_views(model: Model, view: PairView) -> tuple[AnswerView | PairView, ...]:

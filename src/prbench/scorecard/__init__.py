@@ -7,20 +7,26 @@ method: what a model is, its address says. A model that breaks is a row that say
 from prbench.scorecard.card import Scorecard, make_scorecard
 from prbench.scorecard.curves import CurveSheet, make_curves
 from prbench.scorecard.document import document
-from prbench.scorecard.protocol import Division, divide
-from prbench.scorecard.row import Row
+from prbench.scorecard.protocol import ShotDivision, divide
+from prbench.scorecard.row import ScorecardRow
 from prbench.scorecard.rule import Rule, Verdict
-from prbench.scorecard.settings import Entry, Settings, entries_of, make_settings, read_settings_file
+from prbench.scorecard.settings import (
+    ScorecardConfig,
+    ScorecardModelConfig,
+    entries_of,
+    make_settings,
+    read_settings_file,
+)
 from prbench.scorecard.tables import curve_tables, scorecard_tables
 
 __all__ = [
     "CurveSheet",
-    "Division",
-    "Entry",
-    "Row",
     "Rule",
     "Scorecard",
-    "Settings",
+    "ScorecardConfig",
+    "ScorecardModelConfig",
+    "ScorecardRow",
+    "ShotDivision",
     "Verdict",
     "curve_tables",
     "divide",

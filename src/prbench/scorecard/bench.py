@@ -12,14 +12,14 @@ from prbench.data import Suite, load_pairs
 from prbench.errors import ConfigError, did_you_mean
 from prbench.models import Model
 from prbench.results import RunFolder
-from prbench.run import Evaluation, Progress, Session, execute
-from prbench.scorecard.settings import Entry, Settings
+from prbench.run import Evaluation, RecordProgress, Session, execute
+from prbench.scorecard.settings import ScorecardConfig, ScorecardModelConfig
 
 
 class Bench(NamedTuple):
     """What all rows share."""
 
-    settings: Settings
+    settings: ScorecardConfig
     suite: Suite
     """All of it: who is shown under `other` must not depend on the split."""
     generic: Suite | None
@@ -28,7 +28,7 @@ class Bench(NamedTuple):
 
     def session(
         self,
-        entry: Entry,
+        entry: ScorecardModelConfig,
         model: Model,
         suite: Suite,
         *,
@@ -54,11 +54,11 @@ class Bench(NamedTuple):
 
     def run(self, session: Session, folder: Path) -> Evaluation:
         """Make the records that are missing; a finished run asks nothing."""
-        with closing(CallCache()) as cache, Progress(quiet=self.quiet) as progress:
+        with closing(CallCache()) as cache, RecordProgress(quiet=self.quiet) as progress:
             return execute(session, RunFolder(folder), cache=cache, listening=progress.listening)
 
 
-def open_bench(settings: Settings, out: Path, *, quiet: bool = True) -> Bench:
+def open_bench(settings: ScorecardConfig, out: Path, *, quiet: bool = True) -> Bench:
     """Load the suites and check that they have the splits, before any model is opened."""
     suite = load_pairs(settings.suite)
     _check_split(suite, settings.part, "--split")

@@ -20,8 +20,8 @@ from prbench.run import Session
 from prbench.scorecard.bench import Bench, folder_name, open_bench
 from prbench.scorecard.latency import WARM_UP, Latency, measure_latency
 from prbench.scorecard.machine import Machine
-from prbench.scorecard.row import Row, judged, make_row
-from prbench.scorecard.settings import Entry, Settings
+from prbench.scorecard.row import ScorecardRow, judged, make_row
+from prbench.scorecard.settings import ScorecardConfig, ScorecardModelConfig
 from prbench.types import POSTS_OF, Context, Frozen
 
 FILE = "scorecard.json"
@@ -34,20 +34,20 @@ class Scorecard(Frozen):
     made: str
     """When (UTC)."""
     machine: Machine
-    settings: Settings
+    settings: ScorecardConfig
     suite: DatasetRecord
     generic: DatasetRecord | None
     rule: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[ScorecardRow, ...]
 
     @property
-    def failed(self) -> tuple[Row, ...]:
+    def failed(self) -> tuple[ScorecardRow, ...]:
         """Rows without figures."""
         return tuple(row for row in self.rows if row.failed)
 
 
 def make_scorecard(
-    settings: Settings,
+    settings: ScorecardConfig,
     out: Path,
     *,
     quiet: bool = True,
@@ -90,15 +90,15 @@ def failure(error: Exception) -> tuple[str, str]:
     return f"{type(error).__name__}: {words}", traceback.format_exc()
 
 
-def _row_or_failure(entry: Entry, bench: Bench, retime: bool) -> Row:
+def _row_or_failure(entry: ScorecardModelConfig, bench: Bench, retime: bool) -> ScorecardRow:
     try:
         return _row(entry, bench, retime)
     except Exception as error:  # whatever a model's code may raise: the other rows must not go down with it
         reason, trace = failure(error)
-        return Row(name=entry.label, address=entry.address, leaks=entry.leaks, failed=reason, trace=trace)
+        return ScorecardRow(name=entry.label, address=entry.address, leaks=entry.leaks, failed=reason, trace=trace)
 
 
-def _row(entry: Entry, bench: Bench, retime: bool) -> Row:
+def _row(entry: ScorecardModelConfig, bench: Bench, retime: bool) -> ScorecardRow:
     settings, model = bench.settings, load_model(entry.address, entry.options)
     by = ["unseen"] if any("unseen" in pair.tags for pair in bench.suite) else []
     session = bench.session(entry, model, bench.suite, split=settings.part, contexts=_contexts(entry, bench), by=by)
@@ -111,14 +111,14 @@ def _row(entry: Entry, bench: Bench, retime: bool) -> Row:
     return make_row(entry, personal, generic, _latency(entry, session, bench, retime))
 
 
-def _contexts(entry: Entry, bench: Bench) -> list[str]:
+def _contexts(entry: ScorecardModelConfig, bench: Bench) -> list[str]:
     """The user shown, hidden, and exchanged; whose posts to exchange only where posts are shown."""
     if Context.parse(entry.context).name in ("plan", "oracle"):
         return ["none", entry.context]
     return ["none", entry.context, "other", *(["opposite"] if bench.suite.is_mirrored else [])]
 
 
-def _generic_contexts(entry: Entry, generic: Suite) -> list[str]:
+def _generic_contexts(entry: ScorecardModelConfig, generic: Suite) -> list[str]:
     """Without posts and, where a user's are lent, with them as the row shows them, or all of them."""
     context = Context.parse(entry.context)
     if context.leaks or not all(POSTS_OF in pair.tags for pair in generic):
@@ -126,7 +126,7 @@ def _generic_contexts(entry: Entry, generic: Suite) -> list[str]:
     return ["none", "profile" if context.name in ("diluted", "pairs") else entry.context]
 
 
-def _latency(entry: Entry, session: Session, bench: Bench, retime: bool) -> Latency | None:
+def _latency(entry: ScorecardModelConfig, session: Session, bench: Bench, retime: bool) -> Latency | None:
     """As it was measured on this machine before, or measured now."""
     wanted = bench.settings.latency_pairs
     own = next((context for context in session.contexts if str(context) == entry.context), Context("none"))

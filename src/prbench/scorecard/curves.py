@@ -18,8 +18,8 @@ from prbench.run import Evaluation
 from prbench.scorecard.adapted import Point, adapted
 from prbench.scorecard.bench import Bench, folder_name, open_bench
 from prbench.scorecard.card import failure
-from prbench.scorecard.protocol import POSTS, SHOTS, Division, divide
-from prbench.scorecard.settings import Entry, Settings
+from prbench.scorecard.protocol import POSTS, SHOTS, ShotDivision, divide
+from prbench.scorecard.settings import ScorecardConfig, ScorecardModelConfig
 from prbench.stats import Estimate
 from prbench.types import Channel, Frozen
 
@@ -65,7 +65,7 @@ class CurveSheet(Frozen):
 
 
 def make_curves(
-    settings: Settings, out: Path, *, quiet: bool = True, tell: Callable[[str], None] = lambda line: None
+    settings: ScorecardConfig, out: Path, *, quiet: bool = True, tell: Callable[[str], None] = lambda line: None
 ) -> CurveSheet:
     """Measure the curves of every model that reads the user, and write `curves.json`.
 
@@ -112,9 +112,9 @@ class _Stage(NamedTuple):
     """One model on the evaluation pairs."""
 
     bench: Bench
-    entry: Entry
+    entry: ScorecardModelConfig
     model: Model
-    division: Division
+    division: ShotDivision
     evaluated: Suite
 
     def run(self, point: Point) -> Evaluation:
@@ -128,7 +128,7 @@ class _Stage(NamedTuple):
             return self.bench.run(session, self.bench.out / "curves" / folder_name(self.entry.address) / folder)
 
 
-def _divided(bench: Bench) -> tuple[Division, Suite]:
+def _divided(bench: Bench) -> tuple[ShotDivision, Suite]:
     settings, suite = bench.settings, bench.suite
     part = settings.part
     if part is not None and suite.record.splits:
@@ -142,7 +142,9 @@ def _divided(bench: Bench) -> tuple[Division, Suite]:
     return division, suite.filter(lambda pair: pair.id in kept, note=note)
 
 
-def _curves_or_failure(entry: Entry, bench: Bench, division: Division, evaluated: Suite) -> Curves | None:
+def _curves_or_failure(
+    entry: ScorecardModelConfig, bench: Bench, division: ShotDivision, evaluated: Suite
+) -> Curves | None:
     try:
         model = load_model(entry.address, entry.options)
         wanted = points_of(model)
@@ -166,7 +168,7 @@ def _curves(stage: _Stage, wanted: dict[str, tuple[Point, ...]]) -> Curves:
     )
 
 
-def _measured(points: tuple[Point, ...], runs: dict[Point, Evaluation], division: Division) -> Iterator[CurvePoint]:
+def _measured(points: tuple[Point, ...], runs: dict[Point, Evaluation], division: ShotDivision) -> Iterator[CurvePoint]:
     first = runs[points[0]]
     for point in points:
         found = runs[point].contexts["profile"]

@@ -17,7 +17,7 @@ POSTS = (0, 1, 2, 4, 8, None)
 """Numbers of posts shown; None for all of them."""
 
 
-class Division(NamedTuple):
+class ShotDivision(NamedTuple):
     """Pairs that may be shown as judged, by user and in the order they are drawn, and pairs to evaluate."""
 
     shots: Mapping[str, tuple[Pair, ...]]
@@ -36,7 +36,7 @@ class Division(NamedTuple):
         return sum(len(found[pair.user]) for pair in self.evaluated) / max(len(self.evaluated), 1)
 
 
-def divide(pairs: Sequence[Pair], seed: int) -> Division:
+def divide(pairs: Sequence[Pair], seed: int) -> ShotDivision:
     """Divide each user's questions by seed.
 
     Example:
@@ -61,7 +61,7 @@ def divide(pairs: Sequence[Pair], seed: int) -> Division:
             shots[pair.user].append(pair)
         else:
             evaluated.append(pair)
-    return Division({user: _drawn(found, seed) for user, found in shots.items()}, tuple(evaluated))
+    return ShotDivision({user: _drawn(found, seed) for user, found in shots.items()}, tuple(evaluated))
 
 
 def some_posts(user: str, posts: Sequence[Post], count: int | None, seed: int) -> tuple[Post, ...]:

@@ -7,13 +7,13 @@ from prbench.results import GAIN, SPECIFICITY, Effect, Soundness, load_run, vers
 from prbench.results import verdict as verdict_on
 from prbench.run import Evaluation
 from prbench.scorecard.latency import Latency
-from prbench.scorecard.rule import Evidence, Rule, Verdict
-from prbench.scorecard.settings import Entry
+from prbench.scorecard.rule import Rule, RuleEvidence, Verdict
+from prbench.scorecard.settings import ScorecardModelConfig
 from prbench.stats import Estimate
 from prbench.types import Frozen
 
 
-class Row(Frozen):
+class ScorecardRow(Frozen):
     """What is known of one model."""
 
     name: str
@@ -55,7 +55,9 @@ class Row(Frozen):
     """Folders of the runs behind the figures."""
 
 
-def make_row(entry: Entry, personal: Evaluation, generic: Evaluation | None, latency: Latency | None) -> Row:
+def make_row(
+    entry: ScorecardModelConfig, personal: Evaluation, generic: Evaluation | None, latency: Latency | None
+) -> ScorecardRow:
     """Read a row off finished runs."""
     contexts = personal.contexts
     own = entry.context if entry.context in contexts else "none"
@@ -63,7 +65,7 @@ def make_row(entry: Entry, personal: Evaluation, generic: Evaluation | None, lat
     axes = found.by.get("unseen", {})
     training: Mapping[str, Any] = personal.model.parameters.get("training") or {}
     other, opposite = contexts.get("other"), contexts.get("opposite")
-    return Row(
+    return ScorecardRow(
         name=entry.label,
         address=entry.address,
         revision=personal.model.revision,
@@ -89,16 +91,16 @@ def make_row(entry: Entry, personal: Evaluation, generic: Evaluation | None, lat
     )
 
 
-def judged(rows: Sequence[Row], rule: Rule) -> tuple[Row, ...]:
+def judged(rows: Sequence[ScorecardRow], rule: Rule) -> tuple[ScorecardRow, ...]:
     """The same rows with their verdicts: the rule compares each with the best generic accuracy among them."""
     values = [row.generic.value for row in rows if row.generic is not None and row.generic.value is not None]
     best = max(values, default=None)
     return tuple(row if row.failed or row.leaks else _judge(row, rule, best) for row in rows)
 
 
-def _judge(row: Row, rule: Rule, best_generic: float | None) -> Row:
+def _judge(row: ScorecardRow, rule: Rule, best_generic: float | None) -> ScorecardRow:
     missing = row.without_verdict.value if row.without_verdict is not None else None
-    evidence = Evidence(
+    evidence = RuleEvidence(
         personalized=row.personalized,
         seen_axes=row.seen_axes,
         specificity=row.specificity,

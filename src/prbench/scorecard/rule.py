@@ -11,7 +11,7 @@ from prbench.types import Frozen
 Verdict = Literal["fails", "partial", "wins"]
 
 
-class Evidence(NamedTuple):
+class RuleEvidence(NamedTuple):
     """What the rule looks at; an estimate that there is not proves nothing."""
 
     personalized: Estimate | None
@@ -26,7 +26,7 @@ class Evidence(NamedTuple):
     without_verdict: float
 
 
-class Judged(NamedTuple):
+class RuledVerdict(NamedTuple):
     """A verdict, and what keeps it from being a better one."""
 
     verdict: Verdict
@@ -48,13 +48,13 @@ class Rule(Frozen):
     without_verdict: float = Field(default=0.05, ge=0, le=1)
     chance: float = Field(default=0.5, ge=0, le=1)
 
-    def judge(self, evidence: Evidence) -> Judged:
+    def judge(self, evidence: RuleEvidence) -> RuledVerdict:
         """Apply the rule to one model."""
         if misses := tuple(self._to_be_partial(evidence)):
-            return Judged("fails", misses)
+            return RuledVerdict("fails", misses)
         if misses := tuple(self._to_win(evidence)):
-            return Judged("partial", misses)
-        return Judged("wins", ())
+            return RuledVerdict("partial", misses)
+        return RuledVerdict("wins", ())
 
     def sentences(self) -> tuple[str, ...]:
         """The rule in words."""
@@ -67,13 +67,13 @@ class Rule(Frozen):
             "fails: everything else. A row that leaks has no verdict.",
         )
 
-    def _to_be_partial(self, evidence: Evidence) -> Iterator[str]:
+    def _to_be_partial(self, evidence: RuleEvidence) -> Iterator[str]:
         if not _above(evidence.personalized, self.chance):
             yield f"personalized accuracy is not clearly above {_percent(self.chance)}"
         if not _above(evidence.specificity, 0.0):
             yield "specificity is not clearly above 0"
 
-    def _to_win(self, evidence: Evidence) -> Iterator[str]:
+    def _to_win(self, evidence: RuleEvidence) -> Iterator[str]:
         accuracy = _value(evidence.seen_axes or evidence.personalized)
         if accuracy is None or accuracy < self.accuracy:
             yield f"accuracy {_percent(accuracy)} < {_percent(self.accuracy)}"

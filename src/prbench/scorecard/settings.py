@@ -14,12 +14,12 @@ from prbench.scorecard.rule import Rule
 from prbench.types import CONTEXTS, Context, Frozen, context_names
 
 
-class Entry(Frozen):
+class ScorecardModelConfig(Frozen):
     """One model on the scorecard.
 
     Example:
-        >>> Entry(address="longer").label, Entry(address="lm:smollm2", context="oracle").label
-        ('longer', 'lm:smollm2 · oracle (leaks)')
+        >>> ScorecardModelConfig(address="lm:smollm2", context="oracle").label
+        'lm:smollm2 · oracle (leaks)'
     """
 
     address: str = Field(min_length=1)
@@ -56,10 +56,10 @@ class Entry(Frozen):
         return self.name or f"{self.address}{shown}"
 
 
-class Settings(Frozen):
+class ScorecardConfig(Frozen):
     """A scorecard, resolved."""
 
-    models: tuple[Entry, ...] = Field(min_length=1)
+    models: tuple[ScorecardModelConfig, ...] = Field(min_length=1)
     suite: str = "mirror"
     split: str = "test"
     """Part of the suite; `all` for all of it."""
@@ -86,21 +86,21 @@ class Settings(Frozen):
         """Part of the generic suite as it is loaded; None for all of it.
 
         Example:
-            >>> Settings(models=(Entry(address="longer"),), split="validation").generic_part
+            >>> ScorecardConfig(models=(ScorecardModelConfig(address="longer"),), split="validation").generic_part
             'validation'
         """
         wanted = self.generic_split or self.split
         return None if wanted == "all" else wanted
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[ScorecardModelConfig, ...]:
         """All rows in order: the baselines, then the models."""
         listed = {entry.address for entry in self.models}
-        blind = [Entry(address=name) for name in BASELINES if self.baselines and name not in listed]
+        blind = [ScorecardModelConfig(address=name) for name in BASELINES if self.baselines and name not in listed]
         return (*blind, *self.models)
 
 
-def make_settings(values: dict[str, Any], place: str = "") -> Settings:
+def make_settings(values: dict[str, Any], place: str = "") -> ScorecardConfig:
     """Check what a user wrote, and that somebody answers to every address, before anything is spent.
 
     Example:
@@ -110,7 +110,7 @@ def make_settings(values: dict[str, Any], place: str = "") -> Settings:
         ...
     """
     try:
-        settings = Settings.model_validate(values)
+        settings = ScorecardConfig.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "scorecard"
@@ -127,7 +127,7 @@ def make_settings(values: dict[str, Any], place: str = "") -> Settings:
 
 
 def read_settings_file(path: Path) -> dict[str, Any]:
-    """The values of a scorecard's TOML file: those of `Settings`, and for each model a table `[[models]]`."""
+    """The values of a scorecard's TOML file: those of `ScorecardConfig`, and for each model a table `[[models]]`."""
     return read_toml(path, raises=ConfigError, hint="name a TOML file with --from")
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from prbench.results import HIGH_STAKES, HIGH_STAKES_TOGETHER, SOUNDNESS
 from prbench.scorecard.card import Scorecard
 from prbench.scorecard.curves import CurvePoint, Curves, CurveSheet
-from prbench.scorecard.row import Row
+from prbench.scorecard.row import ScorecardRow
 from prbench.show import Number, Table, count, interval, percent, points
 from prbench.stats import Estimate
 
@@ -60,7 +60,7 @@ def _main(card: Scorecard) -> Table:
     return Table(title, _COLUMNS, [_main_row(row) for row in card.rows], notes, first_numeric=2)
 
 
-def _main_row(row: Row) -> list[str]:
+def _main_row(row: ScorecardRow) -> list[str]:
     if row.failed:
         return [row.name, f"failed: {row.failed}", *["–"] * (len(_COLUMNS) - 2)]
     latency = row.latency
@@ -91,7 +91,7 @@ def _details(card: Scorecard) -> Table:
     return Table("Is it the person?", _DETAIL_COLUMNS, rows, notes, first_numeric=2)
 
 
-def _detail_row(row: Row) -> list[str]:
+def _detail_row(row: ScorecardRow) -> list[str]:
     return [
         row.name,
         f"{row.shown} (leaks)" if row.leaks else row.shown,

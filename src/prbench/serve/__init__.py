@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from prbench.serve.clients import RewardClient, RewardError, Tally, trl_reward
-    from prbench.serve.items import Item
+    from prbench.serve.items import ScoreItem
     from prbench.serve.rollout import label
     from prbench.serve.server import serve, serving
     from prbench.serve.settings import ServeConfig
 
 _HOMES = {
-    "Item": "prbench.serve.items",
+    "ScoreItem": "prbench.serve.items",
     "RewardClient": "prbench.serve.clients",
     "RewardError": "prbench.serve.clients",
     "ServeConfig": "prbench.serve.settings",
@@ -26,9 +26,9 @@ _HOMES = {
 }
 
 __all__ = [
-    "Item",
     "RewardClient",
     "RewardError",
+    "ScoreItem",
     "ServeConfig",
     "Tally",
     "label",

@@ -31,10 +31,10 @@ from prbench.serve.items import (
     BadRequestError,
     Body,
     FeedbackRequest,
-    Item,
     ItemError,
     RemoteRewardRequest,
     Scored,
+    ScoreItem,
     ScoreRequest,
     TooManyError,
     entry,
@@ -44,8 +44,8 @@ from prbench.serve.rollout import items_of
 from prbench.serve.service import (
     NotAdaptiveError,
     RefusedJudgmentError,
-    Reply,
     RewardService,
+    ScoredReply,
     TooLargeError,
     UnusedFeedbackError,
 )
@@ -233,7 +233,7 @@ class _Face:
     def _parsed(self, schema: type[Body], body: bytes) -> Body:
         return parse(schema, body, self._service.bounds)
 
-    def _remote_items(self, body: bytes) -> list[Item]:
+    def _remote_items(self, body: bytes) -> list[ScoreItem]:
         asked = self._parsed(RemoteRewardRequest, body)
         return items_of(asked.query, asked.prompts, asked.labels, self._service.bounds)
 
@@ -294,7 +294,7 @@ def _user(request: Request) -> str:
     raise BadRequestError("the path names no user: it should be /users/NAME/feedback")
 
 
-async def _unless_gone(request: Request, work: Awaitable[Reply]) -> Reply:
+async def _unless_gone(request: Request, work: Awaitable[ScoredReply]) -> ScoredReply:
     """Wait for scores only as long as the client does: what nobody waits for is taken out of the queue."""
     scoring = asyncio.ensure_future(work)
     leaving = asyncio.ensure_future(_leaving(request))

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from prbench.models import Rater
 from prbench.serve.gathering import Waiting, characters, gather, waiting_of
-from prbench.serve.items import Item, ItemError, Scored, TooManyError
+from prbench.serve.items import ItemError, Scored, ScoreItem, TooManyError
 from prbench.serve.metrics import Metrics
 from prbench.types import AnswerView, Outcome
 
@@ -36,11 +36,11 @@ _TELLING = 2_000
 """Characters below which the time of a batch says more of its overhead than of the model's speed."""
 _OLDEST_EVERY = 4
 """One batch in so many begins with the oldest request, however long it is."""
-Show = Callable[[Sequence[Item]], Sequence[AnswerView | ItemError]]
-Cost = Callable[[Item], Waiting]
+Show = Callable[[Sequence[ScoreItem]], Sequence[AnswerView | ItemError]]
+Cost = Callable[[ScoreItem], Waiting]
 
 
-class Limits(NamedTuple):
+class QueueLimits(NamedTuple):
     """How items are put together, and how many may wait."""
 
     max_batch: int = 32
@@ -59,7 +59,7 @@ class OverloadedError(Exception):
 class Job:
     """One request: its items, and what they came to."""
 
-    items: Sequence[Item]
+    items: Sequence[ScoreItem]
     waiting: Sequence[Waiting]
     """What each item costs."""
     arrived: float
@@ -108,7 +108,9 @@ class Batcher:
         cost: What an item costs.
     """
 
-    def __init__(self, model: Rater, show: Show, limits: Limits, metrics: Metrics, cost: Cost = waiting_of) -> None:
+    def __init__(
+        self, model: Rater, show: Show, limits: QueueLimits, metrics: Metrics, cost: Cost = waiting_of
+    ) -> None:
         self._model = model
         self._show = show
         self._cost = cost
@@ -157,7 +159,7 @@ class Batcher:
         with self._changed:
             return not (self._queue or self._chores or self._busy)
 
-    async def score(self, items: Sequence[Item], within_s: float | None = None) -> list[Scored]:
+    async def score(self, items: Sequence[ScoreItem], within_s: float | None = None) -> list[Scored]:
         """Score a request's items, in their order; cancelling it takes what still waits out of the queue.
 
         Args:

@@ -15,7 +15,7 @@ from prbench.errors import ConfigError, DataError
 from prbench.types import Judgment, Text
 
 
-class Judged(Judgment):
+class UserJudgment(Judgment):
     """One line of the file."""
 
     user: Text
@@ -70,7 +70,7 @@ class FeedbackFile:
         """Keep a judgment, on disk when this returns; False if it is there already, as after a client's retry."""
         if judgment in self.of(user):
             return False
-        line = Judged(user=user, **judgment.model_dump()).model_dump_json()
+        line = UserJudgment(user=user, **judgment.model_dump()).model_dump_json()
         files.append_line(self.path, line)
         self._judged.setdefault(user, []).append(judgment)
         return True
@@ -81,7 +81,7 @@ class FeedbackFile:
             return 0
         left = {name: judged for name, judged in self._judged.items() if name != user}
         lines = [
-            Judged(user=name, **judgment.model_dump()).model_dump_json()
+            UserJudgment(user=name, **judgment.model_dump()).model_dump_json()
             for name, judged in left.items()
             for judgment in judged
         ]
@@ -90,6 +90,6 @@ class FeedbackFile:
 
     def _load(self) -> None:
         hint = "mend or remove the line, or choose another --state"
-        for judged in files.read_models(self.path, Judged, raises=DataError, hint=hint):
+        for judged in files.read_models(self.path, UserJudgment, raises=DataError, hint=hint):
             judgment = Judgment.model_validate(judged.model_dump(exclude={"user"}))
             self._judged.setdefault(judged.user, []).append(judgment)

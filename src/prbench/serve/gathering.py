@@ -10,7 +10,7 @@ import math
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
-from prbench.serve.items import Item
+from prbench.serve.items import ScoreItem
 
 
 class Waiting(NamedTuple):
@@ -59,7 +59,7 @@ def gather(waiting: Sequence[Waiting], most: int, budget: float = math.inf) -> l
     return taken
 
 
-def waiting_of(item: Item) -> Waiting:
+def waiting_of(item: ScoreItem) -> Waiting:
     """What an item costs by what it brings along."""
     brought = sum(len(post.text) for post in item.posts or ()) + sum(map(len, item.plan))
     return Waiting(item.user, item.question, len(item.answer) + 1, len(item.question) + brought)

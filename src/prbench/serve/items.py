@@ -31,11 +31,11 @@ class _Sent(Frozen):
         return _cut_keys(value, cls)
 
 
-class Item(_Sent):
+class ScoreItem(_Sent):
     """One answer to score, for one user: somebody of the suite by name, or anybody with posts.
 
     Example:
-        >>> Item(question="Tea?", answer="Green.", posts=["I sleep badly."]).posts
+        >>> ScoreItem(question="Tea?", answer="Green.", posts=["I sleep badly."]).posts
         (Post(id='1', text='I sleep badly.', category=''),)
     """
 
@@ -68,7 +68,7 @@ class ItemBounds(NamedTuple):
     """How much an item or a judgment may hold: one long text would keep everybody else waiting.
 
     Example:
-        >>> ItemBounds(text=5).excess(Item(question="Tea?", answer="Green tea."))
+        >>> ItemBounds(text=5).excess(ScoreItem(question="Tea?", answer="Green tea."))
         'answer has 10 characters, and a text may have 5 (--max-text)'
     """
 
@@ -83,7 +83,7 @@ class ItemBounds(NamedTuple):
     items: int = 4096
     """Most items of a request."""
 
-    def excess(self, item: Item) -> str:
+    def excess(self, item: ScoreItem) -> str:
         """What is too large in an item, with the limit; empty where nothing is."""
         posts = item.posts or ()
         if len(posts) > self.posts:
@@ -114,7 +114,7 @@ class ItemBounds(NamedTuple):
 class ScoreRequest(_Sent):
     """The body of POST /score."""
 
-    items: tuple[Item, ...] = Field(min_length=1, fail_fast=True)
+    items: tuple[ScoreItem, ...] = Field(min_length=1, fail_fast=True)
 
     @field_validator("items", mode="before")
     @classmethod

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from prbench.serve.items import BadRequestError, Item, ItemBounds, check_posts, parse
+from prbench.serve.items import BadRequestError, ItemBounds, ScoreItem, check_posts, parse
 
 _MARK = re.compile(r"(?:<\|[^<>|]{1,40}\|>|<｜[^<>｜]{1,40}｜>|</s>|<eos>|<end_of_turn>|<pad>)\Z")
 """An end, padding or turn mark of the usual chat formats, at the end of a text."""
@@ -36,17 +36,17 @@ def label(question: str, user: str | None = None, posts: Sequence[str] | None = 
 
 def items_of(
     queries: Sequence[str], prompts: Sequence[str], labels: Sequence[str], bounds: ItemBounds | None = None
-) -> list[Item]:
+) -> list[ScoreItem]:
     """Items of a batch as OpenRLHF hands it over.
 
     Example:
         >>> items_of(["<|user|>Tea?<|assistant|>Green.<|end|>"], ["<|user|>Tea?<|assistant|>"], [label("Tea?", "ann")])
-        [Item(question='Tea?', answer='Green.', user='ann', posts=None, plan=())]
+        [ScoreItem(question='Tea?', answer='Green.', user='ann', posts=None, plan=())]
     """
     if not len(queries) == len(prompts) == len(labels):
         raise BadRequestError(f"there are {len(queries)} queries, {len(prompts)} prompts and {len(labels)} labels")
     samples = enumerate(zip(queries, prompts, labels, strict=True))
-    items: list[Item] = []
+    items: list[ScoreItem] = []
     for place, sample in samples:
         items.append(_item(place, *sample, bounds))
         if bounds is not None and (len(items) % _LOOKED_AFTER == 0 or len(items) == len(queries)):
@@ -54,7 +54,7 @@ def items_of(
     return items
 
 
-def _item(place: int, query: str, prompt: str, label: str, bounds: ItemBounds | None) -> Item:
+def _item(place: int, query: str, prompt: str, label: str, bounds: ItemBounds | None) -> ScoreItem:
     if not query.startswith(prompt):
         raise BadRequestError(
             f"query[{place}] does not begin with prompts[{place}], so where the answer begins is not known: "
@@ -69,7 +69,7 @@ def _item(place: int, query: str, prompt: str, label: str, bounds: ItemBounds | 
             f'labels[{place}] is {label[:80]!r}: it should be JSON such as {{"question": …, "user": …}}'
         )
     try:
-        return parse(Item, json.dumps({**known, "answer": answer_text(query[len(prompt) :])}).encode(), bounds)
+        return parse(ScoreItem, json.dumps({**known, "answer": answer_text(query[len(prompt) :])}).encode(), bounds)
     except (BadRequestError, ValidationError) as error:
         raise BadRequestError(f"labels[{place}]: {error}") from error
 

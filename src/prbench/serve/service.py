@@ -20,9 +20,9 @@ from prbench.models import (
     load_model,
 )
 from prbench.rank import BM25, Dense
-from prbench.serve.batching import Batcher, Limits
+from prbench.serve.batching import Batcher, QueueLimits
 from prbench.serve.feedback import FeedbackFile
-from prbench.serve.items import FloorScore, Item, ItemBounds, ItemError, Scored
+from prbench.serve.items import FloorScore, ItemBounds, ItemError, Scored, ScoreItem
 from prbench.serve.lint import check_servable
 from prbench.serve.metrics import Metrics
 from prbench.serve.settings import ServeConfig
@@ -54,7 +54,7 @@ class TooLargeError(Exception):
     """A judgment beyond what the server takes."""
 
 
-class Reply(NamedTuple):
+class ScoredReply(NamedTuple):
     """What a request's items came to, and from whom."""
 
     scored: list[Scored]
@@ -81,7 +81,7 @@ class RewardService:
         model: Rater,
         views: Views,
         feedback: FeedbackFile,
-        limits: Limits,
+        limits: QueueLimits,
         suite: str,
         choice: Sequence[object],
         bounds: ItemBounds,
@@ -108,7 +108,7 @@ class RewardService:
         """Whether judgments change scores: the model learns from them, and is shown whom it scores for."""
         return self._learns and bool(self._views.context.needs)
 
-    async def score(self, items: Sequence[Item], within_s: float | None = None) -> Reply:
+    async def score(self, items: Sequence[ScoreItem], within_s: float | None = None) -> ScoredReply:
         """Score items, in their order, within the time that the client waits."""
         before = self._changes
         known: list[Scored | None] = [
@@ -130,7 +130,7 @@ class RewardService:
             else:
                 self.metrics.items.add()
         revision = self._revision()  # read before the changes are: the model's thread counts one before it makes it
-        return Reply(scored, revision if self._changes == before else "")
+        return ScoredReply(scored, revision if self._changes == before else "")
 
     async def _lowest(self) -> Scored:
         """The floor: as far below the lowest of some sound answers as these lie apart; found once."""
@@ -203,7 +203,7 @@ class RewardService:
             return ""
         return digest([self.card.identity, str(self._views.context), *self._choice, self._floor_rule])[:16]
 
-    def _show(self, items: Sequence[Item]) -> Sequence[AnswerView | ItemError]:
+    def _show(self, items: Sequence[ScoreItem]) -> Sequence[AnswerView | ItemError]:
         return self._views.show(items, judged=self._learned)
 
     @property
@@ -279,7 +279,7 @@ def open_service(
         rater.hold_back()
     ranker = BM25() if config.ranker == "bm25" else Dense(load_encoder(config.ranker, config.options))
     views = Views(pairs, rater, context, ranker=ranker, seed=config.seed)
-    limits = Limits(config.max_batch, config.max_wait_ms / 1000, config.max_queue, config.deadline_s)
+    limits = QueueLimits(config.max_batch, config.max_wait_ms / 1000, config.max_queue, config.deadline_s)
     with FeedbackFile(config.state) as feedback:
         choice = (ranker.name, pairs.record.fingerprint, config.seed)
         service = RewardService(rater, views, feedback, limits, pairs.record.name, choice, config.bounds, config.floor)

@@ -13,9 +13,9 @@ from functools import partial
 from prbench.contexts import ContextBuilder, ShownAnswers, Unfit
 from prbench.errors import ContextError, ModelError
 from prbench.models import Rater
-from prbench.rank import Ranker
+from prbench.rank import PostRanker
 from prbench.serve.gathering import Waiting, waiting_of
-from prbench.serve.items import Item, ItemError
+from prbench.serve.items import ItemError, ScoreItem
 from prbench.types import AnswerView, Context, Pair, Post
 
 _LOG = logging.getLogger(__name__)
@@ -40,12 +40,12 @@ class Views:
     Example:
         >>> from prbench.models import load_model
         >>> views = Views([], load_model("longer"), Context.parse("none"))
-        >>> views.show([Item(question="Tea?", answer="Green.")])[0].answer
+        >>> views.show([ScoreItem(question="Tea?", answer="Green.")])[0].answer
         'Green.'
     """
 
     def __init__(
-        self, pairs: Sequence[Pair], model: Rater, context: Context, *, ranker: Ranker | None = None, seed: int = 0
+        self, pairs: Sequence[Pair], model: Rater, context: Context, *, ranker: PostRanker | None = None, seed: int = 0
     ) -> None:
         self.context = context
         self._plans: dict[str, tuple[str, ...]] = {}
@@ -67,7 +67,7 @@ class Views:
         self._plans.clear()
         self._builder, self._shown = self._new_builder(), 0
 
-    def cost(self, item: Item) -> Waiting:
+    def cost(self, item: ScoreItem) -> Waiting:
         """What scoring an item costs: its own texts, and the posts that the suite has of its user."""
         found = waiting_of(item)
         if item.posts is not None or item.user is None or not self.context.needs:
@@ -77,18 +77,18 @@ class Views:
             self._lengths[item.user] = sum(len(post.text) for post in pair.profile)
         return found._replace(shared=found.shared + self._lengths.get(item.user, 0))
 
-    def sound_items(self, most: int) -> list[Item]:
+    def sound_items(self, most: int) -> list[ScoreItem]:
         """Answers of the suite, as many as asked for and from all over it: what a floor must lie below."""
         pairs = [pair for questions in self._by_user.values() for asked in questions.values() for pair in asked[:1]]
         step = max(1, 2 * len(pairs) // most)
         items = [
-            Item(question=pair.question, answer=answer, user=pair.user)
+            ScoreItem(question=pair.question, answer=answer, user=pair.user)
             for pair in pairs[::step]
             for answer in (pair.chosen, pair.rejected)
         ]
         return items[:most]
 
-    def show(self, items: Sequence[Item], judged: Mapping[str, object] | None = None) -> list[Shown]:
+    def show(self, items: Sequence[ScoreItem], judged: Mapping[str, object] | None = None) -> list[Shown]:
         """What the model sees of each item, or why it can see nothing.
 
         Args:
@@ -106,7 +106,7 @@ class Views:
             shown.update(zip(places, self._group([items[place] for place in places], judged or {}), strict=True))
         return [shown[place] for place in range(len(items))]
 
-    def _group(self, items: Sequence[Item], judged: Mapping[str, object]) -> Sequence[Shown]:
+    def _group(self, items: Sequence[ScoreItem], judged: Mapping[str, object]) -> Sequence[Shown]:
         first, answers = items[0], [item.answer for item in items]
         if first.user in judged and first.user not in self._by_user and first.posts is None:
             first = first.model_copy(update={"posts": ()})  # known by judgments alone
@@ -116,7 +116,7 @@ class Views:
         pair, context = found
         return self._built(pair, context, answers, first)
 
-    def _find(self, item: Item, answers: Sequence[str]) -> tuple[Pair, Context] | ItemError:
+    def _find(self, item: ScoreItem, answers: Sequence[str]) -> tuple[Pair, Context] | ItemError:
         """The pair to be shown with other answers, and the context to show it in."""
         if self.context.name == "none":
             return _pair(item, item.user or "nobody"), self.context
@@ -134,7 +134,7 @@ class Views:
             self._plans[pair.id] = item.plan
         return pair, self.context
 
-    def _own(self, item: Item) -> tuple[Pair, Context] | ItemError:
+    def _own(self, item: ScoreItem) -> tuple[Pair, Context] | ItemError:
         """Somebody whose posts come with the item: what was sent is what is shown."""
         if self.context.kind.picks == "suite":
             return ItemError("unfit", f"context '{self.context}' shows somebody of the suite, and the item has posts")
@@ -155,7 +155,7 @@ class Views:
         any_pair = next(iter(questions.values()))[0]
         return any_pair.model_copy(update={"question": question, "narrative": "", "rubric_aspects": ()})
 
-    def _built(self, pair: Pair, context: Context, answers: Sequence[str], item: Item) -> Sequence[Shown]:
+    def _built(self, pair: Pair, context: Context, answers: Sequence[str], item: ScoreItem) -> Sequence[Shown]:
         try:
             shown = self._builder.show_answers(pair, context, answers)
         except (ContextError, ModelError) as error:  # perhaps in the words of somebody's model
@@ -168,6 +168,6 @@ class Views:
         return [replace(view, user=item.user) for view in shown.views]
 
 
-def _pair(item: Item, user: str) -> Pair:
+def _pair(item: ScoreItem, user: str) -> Pair:
     """A pair for somebody outside the suite; its answers are never shown, the item's are."""
     return Pair(id="item", user=user, question=item.question, profile=item.posts or (), chosen="1", rejected="2")

@@ -1,17 +1,17 @@
 """STUDIES: does a better score give a better policy? What came downstream, held against the benchmark's ranking."""
 
-from prbench.studies.correlate import LEAST_MODELS, CorrelateOptions, correlate
-from prbench.studies.study import Judge, Labels, Measured, Outcome, Study, read_study, refuse_unfit
+from prbench.studies.correlate import LEAST_MODELS, CorrelateConfig, correlate
+from prbench.studies.study import Judge, Labels, ModelOutcome, Study, StudyEstimate, read_study, refuse_unfit
 from prbench.studies.tables import correlation_tables
 
 __all__ = [
     "LEAST_MODELS",
-    "CorrelateOptions",
+    "CorrelateConfig",
     "Judge",
     "Labels",
-    "Measured",
-    "Outcome",
+    "ModelOutcome",
     "Study",
+    "StudyEstimate",
     "correlate",
     "correlation_tables",
     "read_study",

@@ -10,7 +10,7 @@ import numpy as np
 from prbench.errors import ConfigError, RunError, did_you_mean
 from prbench.report.leaderboard import find_runs
 from prbench.results import Credit, Loaded, clusters_of, load_run
-from prbench.stats.correlation import Items
+from prbench.stats.correlation import ItemScores
 
 
 class Benchmark(NamedTuple):
@@ -41,7 +41,7 @@ class Wanted(NamedTuple):
 class Earned(NamedTuple):
     """What reward models earned on a benchmark."""
 
-    items: Items
+    items: ItemScores
     contexts: list[str]
     """What each model was really asked under: `none` where it does not read what was wanted."""
     left_out: int
@@ -92,7 +92,7 @@ def earned(benchmark: Benchmark, models: Sequence[Wanted], *, fallback: bool = F
         )
     scores = np.array([[found[pair].credit for pair in common] for found in credits], dtype=np.float64)
     clusters = clusters_of([credits[0][pair] for pair in common])
-    return Earned(Items(scores, clusters), contexts, len(set.union(*map(set, credits))) - len(common))
+    return Earned(ItemScores(scores, clusters), contexts, len(set.union(*map(set, credits))) - len(common))
 
 
 def _mirror(credit: Credit) -> str:

@@ -21,7 +21,7 @@ from prbench._version import __version__
 from prbench.errors import ConfigError, StudyError
 from prbench.stats import Clusters, correlation
 from prbench.stats.arrays import Floats
-from prbench.stats.correlation import COEFFICIENTS, PERMUTATIONS, Coefficient, Items, Rivalry, Verdict
+from prbench.stats.correlation import COEFFICIENTS, PERMUTATIONS, Coefficient, CorrelationVerdict, ItemScores, Rivalry
 from prbench.stats.intervals import RESAMPLES
 from prbench.studies.agreement import (
     Agreement,
@@ -44,7 +44,7 @@ PRIMARY: Coefficient = "spearman"
 
 
 @dataclass(frozen=True, slots=True)
-class CorrelateOptions:
+class CorrelateConfig:
     """How a correlation is computed."""
 
     context: str = "profile"
@@ -71,7 +71,7 @@ class Matched(NamedTuple):
     wanted: list[Wanted]
     benchmark: Earned
     downstream: Floats
-    items: Items | None
+    items: ItemScores | None
     """Per-item downstream scores, where all models have them."""
     items_left_out: int
     apart: list[str]
@@ -88,8 +88,8 @@ class Matched(NamedTuple):
 
     def only(self, kept: Sequence[int]) -> "Matched":
         """The same with some of the models alone."""
-        items = self.items and Items(self.items.scores[kept], self.items.clusters)
-        earned = Items(self.benchmark.items.scores[kept], self.benchmark.items.clusters)
+        items = self.items and ItemScores(self.items.scores[kept], self.items.clusters)
+        earned = ItemScores(self.benchmark.items.scores[kept], self.benchmark.items.clusters)
         contexts = [self.benchmark.contexts[at] for at in kept]
         return self._replace(
             names=[self.names[at] for at in kept],
@@ -99,7 +99,7 @@ class Matched(NamedTuple):
             items=items,
         )
 
-    def draws(self, options: CorrelateOptions, *names: str) -> np.random.Generator:
+    def draws(self, options: CorrelateConfig, *names: str) -> np.random.Generator:
         """A generator for one figure of this study, wherever its file lies."""
         study = self.study
         return options.rng(study.kind, study.suite, study.policy, study.endpoint, study.judge.address, *names)
@@ -109,7 +109,7 @@ def correlate(
     benchmark: Sequence[Path],
     downstream: Sequence[Path],
     baseline: Sequence[Path] = (),
-    options: CorrelateOptions | None = None,
+    options: CorrelateConfig | None = None,
 ) -> Correlated:
     """Correlate a benchmark with downstream studies, and compare it with rival benchmarks.
 
@@ -119,7 +119,7 @@ def correlate(
         baseline: Runs of the same reward models on rival suites.
         options: How; default: under the profile, 2,000 resamples, 10,000 permutations.
     """
-    options = options or CorrelateOptions()
+    options = options or CorrelateConfig()
     studies = [(read_study(path), str(path)) for path in downstream]  # cheap, and the likelier mistake
     if not studies:
         raise ConfigError("no downstream study is named", hint="--downstream STUDY…")
@@ -186,7 +186,7 @@ def _same_revisions(study: Study, names: Sequence[str], path: str, benchmark: Be
             )
 
 
-def _downstream_items(study: Study, names: Sequence[str], path: str) -> tuple[Items | None, int]:
+def _downstream_items(study: Study, names: Sequence[str], path: str) -> tuple[ItemScores | None, int]:
     """The scores on the items that all models have, and how many items are left out.
 
     The items of one unit and question (on mirrored suites: both users of a couple) count together or not at all.
@@ -210,10 +210,10 @@ def _downstream_items(study: Study, names: Sequence[str], path: str) -> tuple[It
     units = [item if label is None else label.unit for item, label in zip(common, labels, strict=True)]
     questions = [item if label is None else label.question for item, label in zip(common, labels, strict=True)]
     scores = np.array([[items[item] for item in common] for items in found], dtype=np.float64)
-    return Items(scores, Clusters.of(units, questions)), len(every) - len(common)
+    return ItemScores(scores, Clusters.of(units, questions)), len(every) - len(common)
 
 
-def _study(matched: Matched, rivals: Sequence[Benchmark], options: CorrelateOptions) -> StudyAgreement:
+def _study(matched: Matched, rivals: Sequence[Benchmark], options: CorrelateConfig) -> StudyAgreement:
     study, benchmark = matched.study, matched.benchmark.items.means
     readers = matched.readers
     among = None
@@ -261,7 +261,7 @@ def _models(matched: Matched, benchmark: Floats) -> tuple[CorrelatedModel, ...]:
     )
 
 
-def _coefficient(name: Coefficient, matched: Matched, options: CorrelateOptions) -> Agreement:
+def _coefficient(name: Coefficient, matched: Matched, options: CorrelateConfig) -> Agreement:
     x, y = matched.benchmark.items.means, matched.downstream
     among = matched.readers
     models = correlation.over_models(
@@ -293,7 +293,7 @@ def _coefficient(name: Coefficient, matched: Matched, options: CorrelateOptions)
     )
 
 
-def _rival(rival: Benchmark, matched: Matched, options: CorrelateOptions) -> RivalAgreement:
+def _rival(rival: Benchmark, matched: Matched, options: CorrelateConfig) -> RivalAgreement:
     """The same models and outcome, with another benchmark in the place of ours."""
     known = [index for index, wanted in enumerate(matched.wanted) if wanted.address in rival.runs]
     if len(known) < LEAST_MODELS:
@@ -335,7 +335,7 @@ def _difference(name: Coefficient, benchmark: Floats, rival: Floats, outcome: Fl
 
 
 def _versus(
-    name: Coefficient, scores: tuple[Floats, Floats, Floats], draws: np.random.Generator, options: CorrelateOptions
+    name: Coefficient, scores: tuple[Floats, Floats, Floats], draws: np.random.Generator, options: CorrelateConfig
 ) -> Rivalry:
     return correlation.compare_benchmarks(
         name, *scores, draws, resamples=options.resamples, permutations=options.permutations
@@ -367,7 +367,7 @@ def _judged_rivals(rivals: Sequence[RivalAgreement]) -> list[RivalAgreement]:
     ]
 
 
-def _corrected(said: Verdict, p: float | None) -> CorrectedVerdict:
+def _corrected(said: CorrelationVerdict, p: float | None) -> CorrectedVerdict:
     return CorrectedVerdict(significant=said.significant, sentence=said.sentence, p_corrected=p)
 
 

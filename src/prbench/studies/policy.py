@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from prbench.data.fingerprint import hash_text
-from prbench.rank import BM25, Ranker
+from prbench.rank import BM25, PostRanker
 from prbench.types import Message, Post, Prompt, Question
 
 WORDS = 60
@@ -75,7 +75,7 @@ def policy_prompt(
     posts: int = 0,
     style: str | None = None,
     words: int = WORDS,
-    ranker: Ranker | None = None,
+    ranker: PostRanker | None = None,
 ) -> Prompt:
     """What the policy is asked for one user's question; small models heed what stands last, so the wishes do.
 
@@ -103,7 +103,7 @@ def policy_prompt(
     return Prompt((Message("system", told), Message("user", f"{_turn(asked.question, chosen)}\n\n{wish}")))
 
 
-def policy_posts(asked: Question, posts: int, ranker: Ranker | None = None) -> tuple[Post, ...]:
+def policy_posts(asked: Question, posts: int, ranker: PostRanker | None = None) -> tuple[Post, ...]:
     """The posts that the policy is shown: the best for the question, in their original order, ids with texts."""
     if posts <= 0:
         return ()

@@ -19,7 +19,7 @@ FILE = "study.json"
 _SAME = 1e-6  # a score and the mean of its items may differ by rounding in a file
 
 
-class Measured(Frozen):
+class StudyEstimate(Frozen):
     """A number with its interval, as in every result."""
 
     value: FiniteFloat
@@ -32,7 +32,7 @@ class Judge(Frozen):
     """Who said what downstream answers are worth."""
 
     address: Text
-    accuracy: Measured
+    accuracy: StudyEstimate
     """On the suite's labelled answers."""
     chance: float = 0.5
     """What guessing would give."""
@@ -49,7 +49,7 @@ class Judge(Frozen):
             what: What it was examined on, `labelled pairs` say.
 
         Example:
-            >>> Judge(address="j", accuracy=Measured(value=0.75, low=0.7, high=0.8, n=40)).told("labelled pairs")
+            >>> Judge(address="j", accuracy=StudyEstimate(value=0.75, low=0.7, high=0.8, n=40)).told("labelled pairs")
             'judge j: 75.0 [70.0, 80.0] % of 40 labelled pairs right, guessing gives 50 %'
         """
         found = self.accuracy
@@ -66,7 +66,7 @@ class Labels(Frozen):
     question: Text
 
 
-class Outcome(Frozen):
+class ModelOutcome(Frozen):
     """What came of using one reward model."""
 
     address: str = ""
@@ -75,7 +75,7 @@ class Outcome(Frozen):
     """What of the user it was shown; empty where the reader says."""
     revision: str = ""
     """Of its weights or code; empty where unknown."""
-    score: Measured
+    score: StudyEstimate
     """Of what was chosen or trained with it, higher = better."""
     items: Mapping[str, FiniteFloat] = {}
     """The score on each item; their mean is `score`."""
@@ -102,7 +102,7 @@ class Study(Frozen):
     suite: Text
     policy: Text
     judge: Judge
-    models: Mapping[Text, Outcome]
+    models: Mapping[Text, ModelOutcome]
     """By address, or by any name where one address was used in several contexts."""
     items: Mapping[str, Labels] = {}
     """The labels of the items; without them each item stands for itself."""

@@ -21,11 +21,11 @@ from prbench.files import replacing_folder
 from prbench.models.local import weights
 from prbench.models.local.batching import pad, plan_batches
 from prbench.models.local.checkpoint import Checkpoint, quiet, translated
-from prbench.models.local.encoding import Encoder, Encoding
+from prbench.models.local.encoding import Encoding, PromptEncoder
 from prbench.models.personal import artifact
 from prbench.models.personal.cross import FOLDER, PieceChooser
 from prbench.models.personal.method import bradley_terry
-from prbench.train.epochs import Listener, Loop, Measured
+from prbench.train.epochs import HeldOutScore, Listener, Loop
 from prbench.train.leaks import check_splits
 from prbench.train.train import learned_from, of_split
 from prbench.train.tune import tuned_on
@@ -35,7 +35,7 @@ _LOOK_TOKENS = 8192
 """Most tokens of a forward pass at validation."""
 
 
-class CrossOptions(Frozen):
+class CrossConfig(Frozen):
     """How a cross-encoder is trained; everything here changes the weights and names the training that is resumed."""
 
     method: Literal["cross"] = "cross"
@@ -67,12 +67,12 @@ class CrossTraining(Loop[Any]):
         folder: Where checkpoint and model are kept.
     """
 
-    def __init__(self, options: CrossOptions, train: Sequence[Pair], validation: Sequence[Pair], folder: Path) -> None:
+    def __init__(self, options: CrossConfig, train: Sequence[Pair], validation: Sequence[Pair], folder: Path) -> None:
         self.base = open_base(options.base)
         super().__init__(options, _with_head(self.base, options.seed), folder)
         self._cross = options
         self._train, self._validation = tuple(train), tuple(validation)
-        self._encoder = Encoder(self.base.tokenizer, self.base.address)
+        self._encoder = PromptEncoder(self.base.tokenizer, self.base.address)
         self._chooser = PieceChooser(self.base.tokenizer, budget=options.budget, window=options.post_window)
         self._couples = _couples(train)
         self._check_length()
@@ -102,7 +102,7 @@ class CrossTraining(Loop[Any]):
         order = torch.randperm(len(pairs), generator=self._random).tolist()
         return [pairs[place] for place in order]
 
-    def _measure(self) -> Measured:
+    def _measure(self) -> HeldOutScore:
         self.method.eval()
         texts = [text for pair in self._validation for text in self._encode(pair)]
         rewards = torch.zeros(len(texts))
@@ -111,7 +111,7 @@ class CrossTraining(Loop[Any]):
                 rewards[batch] = self._rewards([texts[place] for place in batch])
         margins = rewards[::2] - rewards[1::2]
         credit = torch.sign(margins) / 2 + 0.5
-        return Measured(float(credit.mean()), float(bradley_terry(rewards.view(-1, 2))))
+        return HeldOutScore(float(credit.mean()), float(bradley_terry(rewards.view(-1, 2))))
 
     def _encode(self, pair: Pair, *, stranger: bool = False) -> tuple[Encoding, Encoding]:
         """The chosen and the rejected answer, each as the model reads it."""
@@ -147,7 +147,7 @@ class CrossTraining(Loop[Any]):
 
 
 def train_cross(
-    options: CrossOptions,
+    options: CrossConfig,
     out: Path,
     *,
     suite: str = "mirror",
@@ -192,7 +192,7 @@ def train_cross(
 
 
 def save(
-    training: CrossTraining, options: CrossOptions, facts: artifact.TrainingFacts, folder: Path
+    training: CrossTraining, options: CrossConfig, facts: artifact.TrainingFacts, folder: Path
 ) -> artifact.PersonalRecord:
     """Write the trained model beside its checkpoint; the record comes last, so a folder with a record is whole."""
     with replacing_folder(folder / FOLDER) as partial, quiet():

@@ -37,7 +37,7 @@ _SORTED_TOGETHER = 8
 """Batches whose texts are sorted by length together: less padding, still a random order."""
 
 
-class TuneOptions(Frozen):
+class EncoderConfig(Frozen):
     """How an encoder is tuned."""
 
     base: str = "embed:minilm"
@@ -89,7 +89,7 @@ class Tuning:
 
     def __init__(
         self,
-        options: TuneOptions,
+        options: EncoderConfig,
         texts: Sequence[Labelled],
         axes: Axes,
         held_out: Sequence[tuple[str, tuple[Stance, ...]]],

@@ -39,14 +39,14 @@ class Epoch(NamedTuple):
 Listener = Callable[[Epoch], None]
 
 
-class Measured(NamedTuple):
+class HeldOutScore(NamedTuple):
     """A method on held-out pairs: whole profiles, labelled pairs only where there is no profile; ties count ½."""
 
     accuracy: float
     loss: float
 
 
-class LoopOptions(Protocol):
+class LoopConfig(Protocol):
     """What a loop needs of a training's options."""
 
     @property
@@ -92,7 +92,7 @@ class Loop(ABC, Generic[ModuleT]):
         folder: Where checkpoint and model are kept.
     """
 
-    def __init__(self, options: LoopOptions, method: ModuleT, folder: Path) -> None:
+    def __init__(self, options: LoopConfig, method: ModuleT, folder: Path) -> None:
         self.method = method
         self._loop = options
         self._folder = folder
@@ -116,7 +116,7 @@ class Loop(ABC, Generic[ModuleT]):
         """The loss of each step of an epoch; random numbers come from `_random`."""
 
     @abstractmethod
-    def _measure(self) -> Measured:
+    def _measure(self) -> HeldOutScore:
         """Accuracy and loss on validation."""
 
     def run(self, listener: Listener | None = None) -> ModuleT:

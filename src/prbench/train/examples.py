@@ -12,7 +12,7 @@ from prbench.contexts.builder import aspect_line
 from prbench.errors import DataError
 from prbench.models.personal.person import Known, Person, stack
 from prbench.models.personal.reader import Reader
-from prbench.train.options import TrainOptions
+from prbench.train.options import TrainConfig
 from prbench.types import Judgment, Pair
 
 _ASPECT_SHARE = 1 / 3
@@ -64,7 +64,7 @@ class Examples:
             self._of_user[pair.user].append(index)
         self._judged = {user: reader.known((), judged.get(user, ())) for user in self._of_user} if judged else None
 
-    def epoch(self, options: TrainOptions, random: torch.Generator) -> Iterator[Batch]:
+    def epoch(self, options: TrainConfig, random: torch.Generator) -> Iterator[Batch]:
         """Every pair once, in a random order, each with a random part of what is known of its user."""
         order = torch.randperm(len(self.pairs), generator=random)
         for indices in order.split(options.batch):
@@ -94,7 +94,7 @@ class Examples:
         shown = self._shots(self.pairs[index], 0 if len(posts) else shots, random)
         return Known(posts, self.items_N2F[shown, 0], self.items_N2F[shown, 1])
 
-    def _sample(self, index: int, draw: list[float], options: TrainOptions, random: torch.Generator) -> Known:
+    def _sample(self, index: int, draw: list[float], options: TrainConfig, random: torch.Generator) -> Known:
         pair = self.pairs[index]
         empty = self.items_N2F[:0, 0]
         stranger, told, shown, count = draw

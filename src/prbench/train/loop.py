@@ -14,12 +14,12 @@ from prbench.models.personal.features import encoder_revision
 from prbench.models.personal.method import Method, bradley_terry, make
 from prbench.models.personal.reader import Reader
 from prbench.train.checkpoint import CHECKPOINT
-from prbench.train.epochs import Epoch, Listener, Loop, Measured
+from prbench.train.epochs import Epoch, HeldOutScore, Listener, Loop
 from prbench.train.examples import Examples
-from prbench.train.options import TrainOptions
+from prbench.train.options import TrainConfig
 from prbench.types import Judgment, Pair
 
-__all__ = ["CHECKPOINT", "Epoch", "Listener", "Measured", "Training", "encoder_revision", "measure", "save"]
+__all__ = ["CHECKPOINT", "Epoch", "HeldOutScore", "Listener", "Training", "encoder_revision", "measure", "save"]
 
 
 class Training(Loop[Method]):
@@ -36,7 +36,7 @@ class Training(Loop[Method]):
 
     def __init__(
         self,
-        options: TrainOptions,
+        options: TrainConfig,
         train: Sequence[Pair],
         validation: Sequence[Pair],
         reader: Reader,
@@ -65,11 +65,11 @@ class Training(Loop[Method]):
         for batch in self._train.epoch(self.options, self._random):
             yield self.method.loss(batch.person, batch.pairs_B2F)
 
-    def _measure(self) -> Measured:
+    def _measure(self) -> HeldOutScore:
         return measure(self.method, self._validation, shots=self.options.shots)
 
 
-def measure(method: Method, examples: Examples, *, shots: int = 0) -> Measured:
+def measure(method: Method, examples: Examples, *, shots: int = 0) -> HeldOutScore:
     """Accuracy and loss of a method, each user with the whole profile, or with so many labelled pairs instead of none.
 
     Args:
@@ -85,7 +85,7 @@ def measure(method: Method, examples: Examples, *, shots: int = 0) -> Measured:
             margins = rewards[:, 0] - rewards[:, 1]
             credit += float((margins > 0).float().sum() + 0.5 * (margins == 0).float().sum())
             loss += float(bradley_terry(rewards)) * len(margins)
-    return Measured(credit / len(examples.pairs), loss / len(examples.pairs))
+    return HeldOutScore(credit / len(examples.pairs), loss / len(examples.pairs))
 
 
 def save(

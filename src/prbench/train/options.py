@@ -8,7 +8,7 @@ from pydantic import Field
 from prbench.types import Frozen
 
 
-class TrainOptions(Frozen):
+class TrainConfig(Frozen):
     """How a method over vectors is trained."""
 
     method: str

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 _IGNORED = -100
 
 
-class Example(NamedTuple):
+class TokenExample(NamedTuple):
     """A prompt with the text that should follow it, as tokens."""
 
     ids: tuple[int, ...]
@@ -47,11 +47,11 @@ class Losses(NamedTuple):
     tokens: int
 
 
-def pack(examples: Sequence[Example]) -> Pack:
+def pack(examples: Sequence[TokenExample]) -> Pack:
     """Find what examples share; at least the last token before each text stays with its example.
 
     Example:
-        >>> pack([Example((1, 2, 3, 4), 3), Example((1, 2, 5, 6, 7), 4)])
+        >>> pack([TokenExample((1, 2, 3, 4), 3), TokenExample((1, 2, 5, 6, 7), 4)])
         Pack(prefix=(1, 2), rests=((3, 4), (5, 6, 7)), targets=(1, 1))
     """
     shared = min(example.target for example in examples) - 1

@@ -21,11 +21,11 @@ from prbench.models.local.adapter import require_peft
 from prbench.models.local.checkpoint import quiet
 from prbench.models.local.language_model import LanguageModel
 from prbench.train import checkpoint
-from prbench.train.packs import Example, Pack, groups, pack, target_losses
+from prbench.train.packs import Pack, TokenExample, groups, pack, target_losses
 from prbench.types import Frozen
 
 
-class PlannerOptions(Frozen):
+class PlannerConfig(Frozen):
     """How a planner is trained; everything here changes the weights and names the training that is resumed."""
 
     policy: str = "lm:smollm2"
@@ -79,7 +79,7 @@ class Lesson(Protocol):
         """A hash over what is asked and what should be said."""
         ...
 
-    def example(self) -> Example:
+    def example(self) -> TokenExample:
         """Both as tokens."""
         ...
 
@@ -97,7 +97,7 @@ class PlannerTraining:
 
     def __init__(
         self,
-        options: PlannerOptions,
+        options: PlannerConfig,
         model: LanguageModel,
         train: Sequence[Lesson],
         validation: Sequence[Lesson],
@@ -231,7 +231,7 @@ def _packed(lessons: Sequence[Lesson], places: Iterable[int]) -> Pack:
     return pack([lessons[place].example() for place in places])
 
 
-def _adapted(model: LanguageModel, options: PlannerOptions) -> Any:
+def _adapted(model: LanguageModel, options: PlannerConfig) -> Any:
     """The base with a new adapter on all its linear layers, the same for the same seed."""
     from transformers import AutoModelForCausalLM
 

@@ -18,8 +18,8 @@ from prbench.models.local.generate import LanguageModelGenerator
 from prbench.models.local.language_model import LanguageModel, open_named
 from prbench.plan import Need, Planner, needs_of
 from prbench.train.leaks import HELD_OUT, _plain, check_splits
-from prbench.train.packs import Example
-from prbench.train.planner import Listener, Look, PlannerOptions, PlannerTraining, closed
+from prbench.train.packs import TokenExample
+from prbench.train.planner import Listener, Look, PlannerConfig, PlannerTraining, closed
 from prbench.train.train import learned_from, of_split
 from prbench.types import Frozen, Message, Pair, Prompt
 
@@ -32,7 +32,7 @@ class PlannerRecord(Frozen):
     """How a planner came to be: `planner.json` of its folder."""
 
     identity: str
-    options: PlannerOptions
+    options: PlannerConfig
     base_revision: str
     suite: str
     fingerprint: str
@@ -51,7 +51,7 @@ class PlannerRecord(Frozen):
 
 
 def train_planner(
-    options: PlannerOptions,
+    options: PlannerConfig,
     out: Path,
     *,
     suite: str = "mirror",
@@ -129,7 +129,7 @@ class PlanLesson:
             return True
         return not isinstance(self._planner.prompt(pair), Unfit)
 
-    def example(self) -> Example:
+    def example(self) -> TokenExample:
         """Prompt and titles as tokens; the text ends with the token that ends a reply."""
         prompt = self._planner.prompt(self.need.pair)
         if isinstance(prompt, Unfit):
@@ -137,7 +137,7 @@ class PlanLesson:
         answer = Message("assistant", "\n".join(f"- {aspect}" for aspect in self.need.aspects))
         encoding = self._model.encoder.encode_answer(Prompt((*prompt.messages, answer)))
         end = self._model.checkpoint.tokenizer.eos_token_id
-        return Example(closed(encoding.ids, self._model.closing_tokens, end), encoding.answer_start)
+        return TokenExample(closed(encoding.ids, self._model.closing_tokens, end), encoding.answer_start)
 
 
 class Lessons(NamedTuple):
@@ -192,7 +192,7 @@ def _write(path: Path, data: Any) -> None:
     write_whole(path, json.dumps(data, ensure_ascii=False, indent=2) + "\n")
 
 
-def _open(options: PlannerOptions) -> LanguageModel:
+def _open(options: PlannerConfig) -> LanguageModel:
     scheme, _, name = options.policy.partition(":")
     if scheme != "lm" or not name:
         raise AddressError(

@@ -9,7 +9,7 @@ from prbench.data import Suite, load_pairs
 from prbench.data.fingerprint import hash_text
 from prbench.errors import ConfigError, DataError
 from prbench.train.leaks import check_splits
-from prbench.train.options import TrainOptions
+from prbench.train.options import TrainConfig
 from prbench.types import Pair
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def train(
-    options: TrainOptions,
+    options: TrainConfig,
     out: Path,
     *,
     suite: str = "mirror",
@@ -107,7 +107,7 @@ def of_split(suite: Suite, name: str) -> list[Pair]:
     return found
 
 
-def _check(options: TrainOptions, pairs: Sequence[Pair]) -> None:
+def _check(options: TrainConfig, pairs: Sequence[Pair]) -> None:
     if options.method != "bt" and len({pair.user for pair in pairs}) < 2:
         raise DataError(
             f"{options.method} needs pairs of at least two users, and these are all of {pairs[0].user!r}",

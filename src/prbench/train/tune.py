@@ -16,11 +16,11 @@ from prbench.train.stances import Axes, answer_stances, labelled
 from prbench.train.train import learned_from, of_split
 
 if TYPE_CHECKING:
-    from prbench.train.encoder import TuneEpoch, TuneOptions, Tuning
+    from prbench.train.encoder import EncoderConfig, TuneEpoch, Tuning
 
 
 def tune(
-    options: "TuneOptions",
+    options: "EncoderConfig",
     out: Path,
     *,
     suite: str = "mirror",

@@ -10,7 +10,7 @@ from prbench.build.draft import Draft
 from prbench.build.gates.gate import ROUNDING, unmeasured
 from prbench.models import Generator
 from prbench.prompts import Template
-from prbench.prompts.quality import Quality, Unreadable, parse_quality
+from prbench.prompts.quality import Quality, UnreadableReply, parse_quality
 from prbench.types import AnswerView, Message, Outcome, Prompt
 
 _MOST_TOKENS = 400
@@ -30,7 +30,7 @@ class EqualQuality:
         self.most = most
         self._generator = generator
         self._template = Template.builtin("quality.jinja", "rate")
-        self._ratings: dict[Prompt, Quality | Unreadable] = {}
+        self._ratings: dict[Prompt, Quality | UnreadableReply] = {}
 
     @property
     def rule(self) -> str:
@@ -65,8 +65,8 @@ class EqualQuality:
     def _reason(self, chosen: Prompt, rejected: Prompt) -> str:
         ratings = []
         for side, prompt in (("chosen", chosen), ("rejected", rejected)):
-            rating = self._ratings.get(prompt, Unreadable("the rater gave no reply"))
-            if isinstance(rating, Unreadable):
+            rating = self._ratings.get(prompt, UnreadableReply("the rater gave no reply"))
+            if isinstance(rating, UnreadableReply):
                 return unmeasured(f"{side}: {rating.reason}")
             ratings.append(rating)
         apart = [
@@ -77,5 +77,5 @@ class EqualQuality:
         return f"chosen and rejected differ by more than {self.most:g}: {', '.join(apart)}" if apart else ""
 
 
-def _read(outcome: Outcome) -> Quality | Unreadable:
-    return parse_quality(outcome.raw) if outcome.status == "ok" else Unreadable(outcome.reason or outcome.status)
+def _read(outcome: Outcome) -> Quality | UnreadableReply:
+    return parse_quality(outcome.raw) if outcome.status == "ok" else UnreadableReply(outcome.reason or outcome.status)

@@ -8,9 +8,9 @@ from prbench.build.written.aspects import AspectsBuild, build_aspects
 from prbench.build.written.card import AspectsCard
 from prbench.build.written.estimate import BuildEstimate
 from prbench.build.written.history import Bounds, History, read_history
-from prbench.build.written.pairs import PairsBuild, PairsOptions, build_pairs
+from prbench.build.written.pairs import PairsBuild, PairsConfig, build_pairs
 from prbench.build.written.publish import PairsCard
-from prbench.build.written.replies import Decoding, Limits
+from prbench.build.written.replies import Decoding, SpendingLimits
 
 __all__ = [
     "AspectsBuild",
@@ -19,10 +19,10 @@ __all__ = [
     "BuildEstimate",
     "Decoding",
     "History",
-    "Limits",
     "PairsBuild",
     "PairsCard",
-    "PairsOptions",
+    "PairsConfig",
+    "SpendingLimits",
     "build_aspects",
     "build_pairs",
     "read_history",

@@ -10,17 +10,17 @@ from functools import partial
 from typing import Literal, NamedTuple
 
 from prbench.build.draft import Draft
-from prbench.build.written.replies import Rejection, Replies, Request
+from prbench.build.written.replies import Rejection, Replies, WritingRequest
 from prbench.prompts.answer import parse_answer
 from prbench.prompts.instruction import Instruction
-from prbench.rank import Ranker
+from prbench.rank import PostRanker
 from prbench.types import Aspect, Post, Question
 
 Source = Literal["plain", "user", "written"]
 SIDES = ("one", "other")
 
 
-class Task(NamedTuple):
+class WritingTask(NamedTuple):
     """What two answers are written for."""
 
     question: Question
@@ -46,8 +46,8 @@ class Writing(NamedTuple):
 
 
 def requests(
-    task: Task, writing: Writing, ranker: Ranker, replies: Replies
-) -> tuple[Request[str], Request[str]] | Rejection:
+    task: WritingTask, writing: Writing, ranker: PostRanker, replies: Replies
+) -> tuple[WritingRequest[str], WritingRequest[str]] | Rejection:
     """The two requests of a task, with as many posts as fit; the same posts in both."""
     posts: tuple[Post, ...] = ()
     if task.other is None:
@@ -63,7 +63,9 @@ def requests(
         posts = posts[:-1]
 
 
-def _fill(task: Task, writing: Writing, posts: Sequence[Post]) -> tuple[Request[str], Request[str]]:
+def _fill(
+    task: WritingTask, writing: Writing, posts: Sequence[Post]
+) -> tuple[WritingRequest[str], WritingRequest[str]]:
     mine = task.question.rubric_aspects
     theirs = task.other.rubric_aspects if task.other else ()
     one = _request(task.question, writing, posts, follow=mine, avoid=theirs)
@@ -72,28 +74,28 @@ def _fill(task: Task, writing: Writing, posts: Sequence[Post]) -> tuple[Request[
 
 def _request(
     question: Question, writing: Writing, posts: Sequence[Post], follow: Sequence[Aspect], avoid: Sequence[Aspect]
-) -> Request[str]:
+) -> WritingRequest[str]:
     prompt = writing.prompt.fill(
         question=question.question, posts=posts, follow=follow, avoid=avoid, words=writing.words
     )
-    return Request(prompt, partial(parse_answer, words=writing.words))
+    return WritingRequest(prompt, partial(parse_answer, words=writing.words))
 
 
-class Written(NamedTuple):
+class WrittenDrafts(NamedTuple):
     """What came of the tasks."""
 
     drafts: list[Draft]
     rejects: list[tuple[Question, Rejection]]
 
 
-def collect(tasks: Sequence[Task], replies: Mapping[str, str | Rejection]) -> Written:
+def collect(tasks: Sequence[WritingTask], replies: Mapping[str, str | Rejection]) -> WrittenDrafts:
     """Drafts out of answers; a task without two different answers is rejected for each question behind it.
 
     Args:
         tasks: What was written for.
         replies: By question id and side (`q1/one`, `q1/other`).
     """
-    written = Written([], [])
+    written = WrittenDrafts([], [])
     for task in tasks:
         one, other = (replies[f"{task.question.id}/{side}"] for side in SIDES)
         if isinstance(one, Rejection) or isinstance(other, Rejection):
@@ -114,7 +116,7 @@ def _failed(one: str | Rejection, other: str | Rejection) -> Rejection:
     return Rejection(reply.reason, f"{side}: {reply.raw}" if reply.raw else side)
 
 
-def _drafts(task: Task, one: str, other: str) -> list[Draft]:
+def _drafts(task: WritingTask, one: str, other: str) -> list[Draft]:
     if task.other is None:
         return [_draft(task.question, task.question, one, other, {})]
     mirror = {"mirror": f"m-{task.question.id}", "opposite": task.source}

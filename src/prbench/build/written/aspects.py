@@ -17,7 +17,7 @@ from prbench.build.written.estimate import BuildEstimate, estimate, refuse_estim
 from prbench.build.written.extraction import Extraction, SentenceBySentence, WholeStory
 from prbench.build.written.history import Bounds, History, read_history
 from prbench.build.written.journal import total
-from prbench.build.written.replies import Decoding, Limits, Rejection, Replies
+from prbench.build.written.replies import Decoding, Rejection, Replies, SpendingLimits
 from prbench.calls import Budget
 from prbench.calls.budget import FILE as SPEND
 from prbench.errors import ConfigError, DataError
@@ -66,7 +66,7 @@ def build_aspects(
     columns: Mapping[str, str] | None = None,
     bounds: Bounds | None = None,
     decoding: Decoding | None = None,
-    limits: Limits | None = None,
+    limits: SpendingLimits | None = None,
     by_sentence: bool = False,
     dry_run: bool = False,
     say: Callable[[str], None] = lambda line: None,
@@ -89,7 +89,7 @@ def build_aspects(
         DataError: If the history cannot be read, or asks nothing.
         ModelError: If requests were not answered; the same call goes on from there.
     """
-    files, decoding, limits = AspectFiles.at(Path(out)), decoding or Decoding(), limits or Limits()
+    files, decoding, limits = AspectFiles.at(Path(out)), decoding or Decoding(), limits or SpendingLimits()
     if not dry_run:
         _refuse_edited(files)
     read = read_history(Path(history), columns, bounds)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from prbench.build.written.cleaning import clean, has_unseen
 from prbench.data.fields import content_id, read_aspects, read_identifier, read_text
-from prbench.data.rows import Place, Row, missing_field
+from prbench.data.rows import Place, SourceRow, missing_field
 from prbench.errors import DataError, did_you_mean
 from prbench.prompts.answer import count_words
 from prbench.types import Aspect
@@ -34,7 +34,7 @@ _ASKS = re.compile(r"[?？؟][\"'”’)]*$")
 _SENTENCE_END = re.compile(r"(?<=[.!?？؟。])[\"'”’]*\s+|(?<=[？。])|\n+")
 
 
-class Entry(NamedTuple):
+class WrittenEntry(NamedTuple):
     """One thing that a user wrote: a post, and a question where it asks something."""
 
     id: str
@@ -66,10 +66,10 @@ class EntryReader:
         self._mapped = columns
         self._left_out = left_out
         self._columns: dict[str, None] = {}
-        self._seen: dict[str, tuple[Entry, Place]] = {}
+        self._seen: dict[str, tuple[WrittenEntry, Place]] = {}
         self._posts: set[tuple[str, str]] = set()
 
-    def read(self, rows: Iterator[Row]) -> list[Entry]:
+    def read(self, rows: Iterator[SourceRow]) -> list[WrittenEntry]:
         """Read all rows; an id that stands for two different entries is an error, a repeated entry is counted.
 
         Where any row has a narrative, those are the questions and posts that ask are posts.
@@ -84,7 +84,7 @@ class EntryReader:
             return [entry if entry.told else entry._replace(question="", narrative="") for entry in entries]
         return entries
 
-    def _claim(self, entry: Entry, place: Place) -> None:
+    def _claim(self, entry: WrittenEntry, place: Place) -> None:
         there, where = self._seen.get(entry.id, (None, place))
         if there == entry:
             self._left_out["rows that stand twice"] += 1
@@ -112,7 +112,7 @@ class EntryReader:
                 hint=f"map it with --column text=COLUMN (columns: {', '.join(self._columns)})",
             )
 
-    def _entry(self, row: Row) -> Entry | None:
+    def _entry(self, row: SourceRow) -> WrittenEntry | None:
         if not any(name in row.values for name in self._names("user")):
             raise missing_field("user", row.values, row.place)
         user = read_identifier(self._cell(row, "user"), "user", row.place)
@@ -124,7 +124,7 @@ class EntryReader:
             return None
         question, story = self._asked(text, title, narrative, "question" in row.values)
         post = "\n".join(part for part in (title, text or narrative) if part)
-        return Entry(
+        return WrittenEntry(
             id=read_identifier(self._cell(row, "id"), "id", row.place) or content_id("post", user, post),
             user=user,
             text=post,
@@ -148,13 +148,13 @@ class EntryReader:
             return "", ""
         return (question, text) if question else ("", "")
 
-    def _text(self, row: Row, field: str) -> str:
+    def _text(self, row: SourceRow, field: str) -> str:
         raw = read_text(self._cell(row, field), field, row.place)
         if has_unseen(raw):
             self._left_out["texts with control characters (cleaned)"] += 1
         return clean(raw)
 
-    def _cell(self, row: Row, field: str) -> Any:
+    def _cell(self, row: SourceRow, field: str) -> Any:
         return next((row.values[name] for name in self._names(field) if name in row.values), None)
 
     def _names(self, field: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Protocol
 
-from prbench.build.written.replies import Rejection, Request
+from prbench.build.written.replies import Rejection, WritingRequest
 from prbench.prompts.aspect_title import ASKED_WORDS, parse_aspect_title
 from prbench.prompts.aspects import FEWEST, MOST, parse_aspects
 from prbench.prompts.instruction import Instruction
@@ -33,7 +33,7 @@ class Extraction(Protocol):
         """Typical of a reply, for an estimate."""
         ...
 
-    def requests(self, question: Question) -> dict[str, Request[Any]]:
+    def requests(self, question: Question) -> dict[str, WritingRequest[Any]]:
         """What to ask about a question, by a name that begins with its id."""
         ...
 
@@ -50,10 +50,10 @@ class WholeStory:
     def __init__(self) -> None:
         self.prompt = Instruction.builtin("aspects.jinja")
 
-    def requests(self, question: Question) -> dict[str, Request[tuple[Aspect, ...]]]:
+    def requests(self, question: Question) -> dict[str, WritingRequest[tuple[Aspect, ...]]]:
         """The story, with a request for aspects, evidence and reasons."""
         filled = self.prompt.fill(question=question.question, narrative=question.narrative, fewest=FEWEST, most=MOST)
-        return {question.id: Request(filled, partial(parse_aspects, narrative=question.narrative))}
+        return {question.id: WritingRequest(filled, partial(parse_aspects, narrative=question.narrative))}
 
     def collect(self, question: Question, replies: Mapping[str, Any]) -> tuple[Aspect, ...] | Rejection:
         """The reply as it was read."""
@@ -69,10 +69,10 @@ class SentenceBySentence:
     def __init__(self) -> None:
         self.prompt = Instruction.builtin("aspect_title.jinja")
 
-    def requests(self, question: Question) -> dict[str, Request[str]]:
+    def requests(self, question: Question) -> dict[str, WritingRequest[str]]:
         """The sentences that are long enough to say something, the first eight of them."""
         return {
-            f"{question.id}/{number}": Request(self._fill(question, sentence), parse_aspect_title)
+            f"{question.id}/{number}": WritingRequest(self._fill(question, sentence), parse_aspect_title)
             for number, sentence in enumerate(_telling(question), start=1)
         }
 

@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 from prbench.build.card import SourceFile, describe_file
 from prbench.build.written.cleaning import plain
-from prbench.build.written.entries import Entry, EntryReader
+from prbench.build.written.entries import EntryReader, WrittenEntry
 from prbench.data import load_questions
 from prbench.data.rows import read_rows, suffix_of
 from prbench.errors import DataError
-from prbench.rank import BM25, Ranker
+from prbench.rank import BM25, PostRanker
 from prbench.types import Post, Question
 
 
@@ -53,7 +53,7 @@ class _Profile:
         asked: Those of them that are questions of the suite.
     """
 
-    def __init__(self, entries: Sequence[Entry], asked: Sequence[Entry]) -> None:
+    def __init__(self, entries: Sequence[WrittenEntry], asked: Sequence[WrittenEntry]) -> None:
         questions = {entry.id for entry in asked}
         copies = [(plain(entry.narrative), plain(entry.question)) for entry in asked]
         others = [entry for entry in entries if entry.id not in questions and not _copies(plain(entry.text), copies)]
@@ -61,7 +61,7 @@ class _Profile:
         self._entries = sorted(others, key=lambda entry: entry.time or 0.0) if dated else others
         self._posts = tuple(Post(id=entry.id, text=entry.text, category=entry.category) for entry in self._entries)
 
-    def posts(self, asked: Entry, most: int, ranker: Ranker) -> tuple[Post, ...]:
+    def posts(self, asked: WrittenEntry, most: int, ranker: PostRanker) -> tuple[Post, ...]:
         """The posts that may be shown with a question, in their own order."""
         allowed = [post for post, entry in zip(self._posts, self._entries, strict=True) if not _later(entry, asked)]
         if len(allowed) <= most:
@@ -79,7 +79,7 @@ def _copies(words: str, questions: Sequence[tuple[str, str]]) -> bool:
 
 
 def read_history(
-    path: Path, columns: Mapping[str, str] | None = None, bounds: Bounds | None = None, ranker: Ranker | None = None
+    path: Path, columns: Mapping[str, str] | None = None, bounds: Bounds | None = None, ranker: PostRanker | None = None
 ) -> History:
     r"""Read users and their questions from JSONL, CSV or Parquet.
 
@@ -106,7 +106,7 @@ def read_history(
     first = next(rows)
     if "profile" in first.values or "profile" in (columns or {}):
         return _nested(path, columns or {}, bounds, ranker or BM25())
-    entries: dict[str, list[Entry]] = defaultdict(list)
+    entries: dict[str, list[WrittenEntry]] = defaultdict(list)
     found = EntryReader(columns or {}, left_out).read(itertools.chain([first], rows))
     for entry in found:
         entries[entry.user].append(entry)
@@ -123,7 +123,7 @@ def read_history(
     return _finished(path, questions, len(entries), len(found), left_out)
 
 
-def _nested(path: Path, columns: Mapping[str, str], bounds: Bounds, ranker: Ranker) -> History:
+def _nested(path: Path, columns: Mapping[str, str], bounds: Bounds, ranker: PostRanker) -> History:
     """Questions that bring their profiles: the paper's layout."""
     found = load_questions(path, columns=columns)
     left_out = Counter[str]()
@@ -160,9 +160,11 @@ def _finished(path: Path, questions: list[Question], users: int, posts: int, lef
     return History(tuple(questions), describe_file(path, posts), users, posts, dict(+left_out), tuple(notes))
 
 
-def _choose(entries: Mapping[str, Sequence[Entry]], bounds: Bounds, left_out: Counter[str]) -> dict[str, list[Entry]]:
+def _choose(
+    entries: Mapping[str, Sequence[WrittenEntry]], bounds: Bounds, left_out: Counter[str]
+) -> dict[str, list[WrittenEntry]]:
     """Each user's questions: everybody's first before anybody's second, the same ones every time."""
-    turns: list[tuple[int, str, Entry]] = []
+    turns: list[tuple[int, str, WrittenEntry]] = []
     for held in entries.values():
         asking = sorted((entry for entry in held if entry.question), key=lambda entry: _luck(entry.id))
         half = asking[: max(1, len(held) // 2)]
@@ -172,7 +174,7 @@ def _choose(entries: Mapping[str, Sequence[Entry]], bounds: Bounds, left_out: Co
     turns.sort(key=lambda item: item[:2])
     kept = turns[: bounds.limit]
     left_out["questions beyond --limit"] += len(turns) - len(kept)
-    chosen: dict[str, list[Entry]] = defaultdict(list)
+    chosen: dict[str, list[WrittenEntry]] = defaultdict(list)
     for entry in sorted((entry for _, _, entry in kept), key=lambda entry: (entry.user, entry.id)):
         chosen[entry.user].append(entry)
     return chosen
@@ -182,11 +184,11 @@ def _luck(name: str) -> str:
     return hashlib.sha256(name.encode()).hexdigest()
 
 
-def _later(entry: Entry, asked: Entry) -> bool:
+def _later(entry: WrittenEntry, asked: WrittenEntry) -> bool:
     return entry.time is not None and asked.time is not None and entry.time > asked.time
 
 
-def _question(entry: Entry, profile: tuple[Post, ...]) -> Question:
+def _question(entry: WrittenEntry, profile: tuple[Post, ...]) -> Question:
     question = Question(
         id=entry.id,
         user=entry.user,

@@ -8,9 +8,9 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from prbench.build.written.replies import Rejection, Request
+from prbench.build.written.replies import Rejection, WritingRequest
 from prbench.prompts.instruction import Instruction
-from prbench.prompts.opposite import Opposite, Unreadable, parse_opposites
+from prbench.prompts.opposite import Opposite, UnreadableReply, parse_opposites
 from prbench.texts import words
 from prbench.types import Aspect, Post, Question
 
@@ -94,17 +94,17 @@ def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
     return len(one & other) / len(one | other) if one and other else 0.0
 
 
-def opposite_request(prompt: Instruction, question: Question) -> Request[tuple[Opposite, ...]]:
+def opposite_request(prompt: Instruction, question: Question) -> WritingRequest[tuple[Opposite, ...]]:
     """Ask for somebody who wants the opposite of every aspect."""
     aspects = question.rubric_aspects
 
-    def read(reply: str) -> tuple[Opposite, ...] | Unreadable:
+    def read(reply: str) -> tuple[Opposite, ...] | UnreadableReply:
         found = parse_opposites(reply, len(aspects))
-        if not isinstance(found, Unreadable) and agree(aspects, [Aspect(aspect=item.aspect) for item in found]):
-            return Unreadable("an opposite that says the same as an aspect")
+        if not isinstance(found, UnreadableReply) and agree(aspects, [Aspect(aspect=item.aspect) for item in found]):
+            return UnreadableReply("an opposite that says the same as an aspect")
         return found
 
-    return Request(prompt.fill(question=question.question, aspects=aspects), read)
+    return WritingRequest(prompt.fill(question=question.question, aspects=aspects), read)
 
 
 def imagine(

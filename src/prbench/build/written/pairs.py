@@ -13,7 +13,7 @@ from pydantic import Field
 
 from prbench.build.gates import Gate, GateReport, run_gates
 from prbench.build.gates import left_out as gates_left_out
-from prbench.build.written.answers import SIDES, Task, Writing, Written, collect, requests
+from prbench.build.written.answers import SIDES, Writing, WritingTask, WrittenDrafts, collect, requests
 from prbench.build.written.card import Writer
 from prbench.build.written.estimate import BuildEstimate, estimate, refuse_estimate
 from prbench.build.written.gate_replies import GateReplies
@@ -27,7 +27,7 @@ from prbench.build.written.publish import (
     publish_nothing,
     refuse_foreign,
 )
-from prbench.build.written.replies import Decoding, Limits, Rejection, Replies, Request
+from prbench.build.written.replies import Decoding, Rejection, Replies, SpendingLimits, WritingRequest
 from prbench.calls import Budget
 from prbench.calls.budget import FILE as SPEND
 from prbench.data import load_questions
@@ -47,7 +47,7 @@ Mirror = Literal["none", "found", "all"]
 """Which questions are mirrored: none; those that two users asked nearly alike; all, with imagined opposites."""
 
 
-class PairsOptions(Frozen):
+class PairsConfig(Frozen):
     """How pairs are written."""
 
     mirror: Mirror = "none"
@@ -74,12 +74,12 @@ def build_pairs(
     out: str | Path,
     generator: Generator,
     *,
-    options: PairsOptions | None = None,
+    options: PairsConfig | None = None,
     columns: Mapping[str, str] | None = None,
     judges: Sequence[RubricJudge] = (),
     rater: Generator | None = None,
     decoding: Decoding | None = None,
-    limits: Limits | None = None,
+    limits: SpendingLimits | None = None,
     dry_run: bool = False,
     say: Callable[[str], None] = lambda line: None,
 ) -> PairsBuild:
@@ -102,7 +102,12 @@ def build_pairs(
         DataError: If there is nothing to write for, or if no pair passes the gates.
         ModelError: If requests were not answered; the same call goes on from there.
     """
-    folder, options, decoding, limits = Path(out), options or PairsOptions(), decoding or Decoding(), limits or Limits()
+    folder, options, decoding, limits = (
+        Path(out),
+        options or PairsConfig(),
+        decoding or Decoding(),
+        limits or SpendingLimits(),
+    )
     refuse_foreign(folder)
     questions = _questions(aspects, columns or {}, options.limit)
     build = _Build(generator, options, decoding, say)
@@ -157,7 +162,7 @@ class _Build:
     """One build: what stays the same over its steps."""
 
     def __init__(
-        self, generator: Generator, options: PairsOptions, decoding: Decoding, say: Callable[[str], None]
+        self, generator: Generator, options: PairsConfig, decoding: Decoding, say: Callable[[str], None]
     ) -> None:
         self._generator = generator
         self._options = options
@@ -167,19 +172,19 @@ class _Build:
         self._opposite = Instruction.builtin(_OPPOSITE)
         self._writing = Writing(Instruction.builtin(_ANSWER), options.words, options.posts)
 
-    def plan(self, questions: Sequence[Question]) -> list[Task]:
+    def plan(self, questions: Sequence[Question]) -> list[WritingTask]:
         """What to write: couples of real users first, then every question by itself."""
         usable = [question for question in questions if question.rubric_aspects]
         found = find_couples(usable, self._options.near)
         if found.couples:
             self._say(f"{len(found.couples):,} couples of users asked nearly the same question with other expectations")
         couples = found.couples if self._options.mirror != "none" else []
-        tasks = [Task(one, two, "user") for one, two in couples]
+        tasks = [WritingTask(one, two, "user") for one, two in couples]
         taken = {question.id for couple in couples for question in couple}
-        alone = [Task(question) for question in usable if question.id not in taken]
+        alone = [WritingTask(question) for question in usable if question.id not in taken]
         return [*tasks, *alone]
 
-    def estimate(self, tasks: Sequence[Task], author: Replies) -> BuildEstimate:
+    def estimate(self, tasks: Sequence[WritingTask], author: Replies) -> BuildEstimate:
         """What is still to be asked: two answers for each task, and an opposite where one must be imagined."""
         opposites = self._opposite_requests(tasks)
         answers = dict(self._answer_requests(self._foreseen(tasks, author, opposites), author, {}))
@@ -191,19 +196,22 @@ class _Build:
         return estimate(self._generator, len(answers) + len(opposites), missing, tokens)
 
     def _foreseen(
-        self, tasks: Sequence[Task], author: Replies, opposites: Mapping[str, Request[tuple[Opposite, ...]]]
-    ) -> list[Task]:
+        self,
+        tasks: Sequence[WritingTask],
+        author: Replies,
+        opposites: Mapping[str, WritingRequest[tuple[Opposite, ...]]],
+    ) -> list[WritingTask]:
         """The tasks with the opposites that the journal has, and stand-ins of about the same size for the others."""
         alone = {task.question.id: task.question for task in tasks if task.question.id in opposites}
         known = author.known(opposites)
         halves = imagine({name: alone[name] for name in known}, known)
         return [
-            Task(one, halves.get(one.id) or stand_in(one), "written") if one.id in opposites else task
+            WritingTask(one, halves.get(one.id) or stand_in(one), "written") if one.id in opposites else task
             for task in tasks
             if not isinstance(known.get((one := task.question).id), Rejection)
         ]
 
-    def write(self, tasks: Sequence[Task], author: Replies) -> Written:
+    def write(self, tasks: Sequence[WritingTask], author: Replies) -> WrittenDrafts:
         """Have opposites imagined and answers written."""
         tasks, without = self._imagine(tasks, author)
         unfit: dict[str, Rejection] = {}
@@ -213,14 +221,16 @@ class _Build:
         written.rejects.extend(without)
         return written
 
-    def _imagine(self, tasks: Sequence[Task], author: Replies) -> tuple[list[Task], list[tuple[Question, Rejection]]]:
+    def _imagine(
+        self, tasks: Sequence[WritingTask], author: Replies
+    ) -> tuple[list[WritingTask], list[tuple[Question, Rejection]]]:
         """Give an opposite to each question that has none, where all are to be mirrored; who gets none is rejected."""
         wanted = self._opposite_requests(tasks)
         alone = {task.question.id: task.question for task in tasks if task.question.id in wanted}
         opposites = author.ask("opposites", wanted)
         halves = imagine(alone, opposites)
         coupled = [
-            Task(task.question, halves[task.question.id], "written") if task.question.id in halves else task
+            WritingTask(task.question, halves[task.question.id], "written") if task.question.id in halves else task
             for task in tasks
             if task.question.id in halves or task.question.id not in wanted
         ]
@@ -230,7 +240,7 @@ class _Build:
     def publication(
         self,
         questions: Sequence[Question],
-        written: Written,
+        written: WrittenDrafts,
         report: GateReport,
         gates: Sequence[Gate],
         author: Replies,
@@ -254,15 +264,15 @@ class _Build:
             gate_calls=tuple(gate_replies.lines()),
         )
 
-    def _opposite_requests(self, tasks: Sequence[Task]) -> dict[str, Request[tuple[Opposite, ...]]]:
+    def _opposite_requests(self, tasks: Sequence[WritingTask]) -> dict[str, WritingRequest[tuple[Opposite, ...]]]:
         if self._options.mirror != "all":
             return {}
         alone = (task.question for task in tasks if task.source == "plain")
         return {question.id: opposite_request(self._opposite, question) for question in alone}
 
     def _answer_requests(
-        self, tasks: Sequence[Task], author: Replies, unfit: dict[str, Rejection]
-    ) -> Iterator[tuple[str, Request[str]]]:
+        self, tasks: Sequence[WritingTask], author: Replies, unfit: dict[str, Rejection]
+    ) -> Iterator[tuple[str, WritingRequest[str]]]:
         for task in tasks:
             both = requests(task, self._writing, self._ranker, author)
             if isinstance(both, Rejection):

@@ -18,7 +18,7 @@ from prbench.calls import Budget, Journal, ProgressLine, in_chunks
 from prbench.config import digest
 from prbench.errors import ModelError
 from prbench.models import Generator, Windowed
-from prbench.prompts import Unreadable
+from prbench.prompts import UnreadableReply
 from prbench.types import Frozen, Outcome, Prompt
 
 T = TypeVar("T")
@@ -43,11 +43,11 @@ class Decoding(Frozen):
         return {"max_tokens": self.max_tokens, "temperature": temperature, "seed": self.seed + number}
 
 
-class Request(NamedTuple, Generic[T]):
+class WritingRequest(NamedTuple, Generic[T]):
     """What is asked, and how a reply is read."""
 
     prompt: Prompt
-    read: Callable[[str], T | Unreadable]
+    read: Callable[[str], T | UnreadableReply]
 
 
 class Rejection(NamedTuple):
@@ -58,7 +58,7 @@ class Rejection(NamedTuple):
     """The last reply, where there was one."""
 
 
-class Limits(Frozen):
+class SpendingLimits(Frozen):
     """When to stop."""
 
     max_cost_usd: float | None = None
@@ -129,7 +129,7 @@ class Replies:
             return None
         return model.window - model.length(prompt) - self._decoding.max_tokens
 
-    def ask(self, what: str, requests: Mapping[str, Request[T]]) -> dict[str, T | Rejection]:
+    def ask(self, what: str, requests: Mapping[str, WritingRequest[T]]) -> dict[str, T | Rejection]:
         """Get every request answered, or rejected with a reason.
 
         Raises:
@@ -148,12 +148,12 @@ class Replies:
                     del left[name]
         return {name: found[name] for name in requests}
 
-    def missing(self, requests: Mapping[str, Request[Any]]) -> list[Prompt]:
+    def missing(self, requests: Mapping[str, WritingRequest[Any]]) -> list[Prompt]:
         """The first tries that are not in the journal yet: what a forecast counts."""
         keyed = {self._key(request.prompt, 0): request.prompt for request in requests.values()}
         return [prompt for key, prompt in keyed.items() if key not in self._calls]
 
-    def known(self, requests: Mapping[str, Request[T]]) -> dict[str, T | Rejection]:
+    def known(self, requests: Mapping[str, WritingRequest[T]]) -> dict[str, T | Rejection]:
         """What `ask` would find without asking: the requests that the journal answers, or has rejected for good."""
         found: dict[str, T | Rejection] = {}
         for name, request in requests.items():
@@ -166,7 +166,7 @@ class Replies:
                     break
         return found
 
-    def _read(self, request: Request[T], attempt: int) -> T | Rejection:
+    def _read(self, request: WritingRequest[T], attempt: int) -> T | Rejection:
         key = self._key(request.prompt, attempt)
         call = self._calls.get(key)
         if call is None:
@@ -175,13 +175,13 @@ class Replies:
         if call.status != "ok" or call.reason:
             return Rejection(call.reason or call.status, call.text)
         value = request.read(clean(call.text))
-        return Rejection(value.reason, call.text) if isinstance(value, Unreadable) else value
+        return Rejection(value.reason, call.text) if isinstance(value, UnreadableReply) else value
 
     def _key(self, prompt: Prompt, attempt: int) -> str:
         who = list(self._generator.card.identity.values())
         return digest([who, self._decoding.attempt(attempt), prompt.messages])[:32]
 
-    def _fetch(self, what: str, requests: Mapping[str, Request[Any]], attempt: int) -> None:
+    def _fetch(self, what: str, requests: Mapping[str, WritingRequest[Any]], attempt: int) -> None:
         keyed = {self._key(request.prompt, attempt): request.prompt for request in requests.values()}
         asked = {key: prompt for key, prompt in keyed.items() if key not in self._calls}
         if not asked:

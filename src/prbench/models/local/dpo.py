@@ -12,8 +12,8 @@ from prbench.errors import AddressError
 from prbench.models.local.adapter import open_with_adapter
 from prbench.models.local.batching import Item
 from prbench.models.local.checkpoint import Checkpoint
-from prbench.models.local.encoding import Encoder
-from prbench.models.local.prefix import PrefixScorer, Request, log_likelihood
+from prbench.models.local.encoding import PromptEncoder
+from prbench.models.local.prefix import LogitRequest, PrefixScorer, log_likelihood
 from prbench.models.local.rater import PrefixRater
 from prbench.models.protocols import ModelCard
 from prbench.models.registry import ModelOptions
@@ -46,7 +46,7 @@ class CausalModel:
 
     def __init__(self, checkpoint: Checkpoint, options: ModelOptions) -> None:
         self.checkpoint = checkpoint
-        self.encoder = Encoder(checkpoint.tokenizer, checkpoint.address)
+        self.encoder = PromptEncoder(checkpoint.tokenizer, checkpoint.address)
         self._options = options
 
     @cached_property
@@ -124,7 +124,7 @@ class ImplicitReward(PrefixRater):
         """What computing so many tokens of prompts of this length would take here, in both models."""
         return sum(model.foreseen_seconds(tokens, length) for model in self._models)
 
-    def _encoders(self) -> Sequence[Encoder]:
+    def _encoders(self) -> Sequence[PromptEncoder]:
         return [model.encoder for model in self._models]
 
     def _encode(self, prompt: Prompt) -> Item:
@@ -137,7 +137,7 @@ class ImplicitReward(PrefixRater):
             for model in self._models
         )
 
-    def _requests(self, item: Item) -> tuple[Request, ...]:
+    def _requests(self, item: Item) -> tuple[LogitRequest, ...]:
         return tuple(log_likelihood(encoding.ids, encoding.answer_start) for encoding in item)
 
     def _score(self, values: tuple[tuple[float, ...], ...]) -> float:

@@ -35,7 +35,7 @@ class Encoding(NamedTuple):
     """What was encoded, for a model that writes its own tokens."""
 
 
-class Encoder:
+class PromptEncoder:
     """Turns prompts into token ids: the turns of a conversation, and its answer where there is one."""
 
     def __init__(self, tokenizer: Any, address: str) -> None:

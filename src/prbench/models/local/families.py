@@ -21,7 +21,7 @@ from prbench.models.head import Head, read_head
 from prbench.models.lists import rank_by_comparisons
 from prbench.models.local.batching import Item, Scored, longest, pad, score_all
 from prbench.models.local.checkpoint import Checkpoint, translated
-from prbench.models.local.encoding import Encoder, Encoding
+from prbench.models.local.encoding import Encoding, PromptEncoder
 from prbench.models.local.placement import input_device, spread_note
 from prbench.models.local.rater import LocalRater, chunks
 from prbench.models.protocols import ModelCard
@@ -76,7 +76,7 @@ class OwnCodeRater(LocalRater):
         self._checkpoint = checkpoint
         self._asked_way = way
         self._label = label
-        self._encoder = Encoder(checkpoint.tokenizer, checkpoint.address)
+        self._encoder = PromptEncoder(checkpoint.tokenizer, checkpoint.address)
 
     @cached_property
     def card(self) -> ModelCard:
@@ -106,7 +106,7 @@ class OwnCodeRater(LocalRater):
         """Parameters of the model, from its config alone."""
         return self._checkpoint.parameter_count(load_as(self._checkpoint))
 
-    def _encoders(self) -> Sequence[Encoder]:
+    def _encoders(self) -> Sequence[PromptEncoder]:
         return (self._encoder,)
 
     def _encode(self, prompt: Prompt) -> Item:

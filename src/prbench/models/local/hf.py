@@ -16,14 +16,14 @@ from prbench.models.head import read_head
 from prbench.models.local.adapter import open_with_adapter
 from prbench.models.local.batching import Item, Scored, pad, score_all
 from prbench.models.local.checkpoint import Checkpoint
-from prbench.models.local.encoding import Encoder, Encoding
+from prbench.models.local.encoding import Encoding, PromptEncoder
 from prbench.models.local.families import WAYS, OwnCodeRater, PairClassifier, refuse_process_rewards
 from prbench.models.local.flops import causal_keys
 from prbench.models.local.hidden import HiddenStates
 from prbench.models.local.language_model import LanguageModel
 from prbench.models.local.lm import PreferenceLetters, YesNoRater
 from prbench.models.local.placement import input_device
-from prbench.models.local.prefix import PrefixScorer, Request
+from prbench.models.local.prefix import LogitRequest, PrefixScorer
 from prbench.models.local.rater import PrefixRater
 from prbench.models.protocols import ModelCard
 from prbench.models.registry import ModelOptions
@@ -88,7 +88,7 @@ class SequenceClassifier(PrefixRater):
         self._checkpoint = checkpoint
         self._label = label
         self._head = read_head(checkpoint.config, label, checkpoint.address)
-        self._encoder = Encoder(checkpoint.tokenizer, checkpoint.address)
+        self._encoder = PromptEncoder(checkpoint.tokenizer, checkpoint.address)
 
     @cached_property
     def card(self) -> ModelCard:
@@ -140,7 +140,7 @@ class SequenceClassifier(PrefixRater):
         """The prompt as one text, with the special tokens of the chat template."""
         return self._encoder.written_out(prompt)
 
-    def _encoders(self) -> Sequence[Encoder]:
+    def _encoders(self) -> Sequence[PromptEncoder]:
         return (self._encoder,)
 
     def _encode(self, prompt: Prompt) -> Item:
@@ -150,11 +150,11 @@ class SequenceClassifier(PrefixRater):
     def _scorers(self) -> tuple[PrefixScorer, ...]:
         return (PrefixScorer(self._model, batch_tokens=self._options.batch_tokens, shared=self._shared),)
 
-    def _requests(self, item: Item) -> tuple[Request, ...]:
+    def _requests(self, item: Item) -> tuple[LogitRequest, ...]:
         (encoding,) = item
         columns = [self._head.label] if self._head.against is None else [self._head.label, self._head.against]
         pad_id = _declared_pad(self._model.config.get_text_config())
-        return (Request(encoding.ids, [_pooled(encoding.ids, pad_id)] * len(columns), columns),)
+        return (LogitRequest(encoding.ids, [_pooled(encoding.ids, pad_id)] * len(columns), columns),)
 
     def _score(self, values: tuple[tuple[float, ...], ...]) -> float:
         ((score, *against),) = values

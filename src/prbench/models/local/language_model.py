@@ -13,7 +13,7 @@ from prbench.models.effort import Effort
 from prbench.models.local import weights
 from prbench.models.local.adapter import is_adapter, open_adapter, open_with_adapter
 from prbench.models.local.checkpoint import Checkpoint, pick_device
-from prbench.models.local.encoding import Encoder
+from prbench.models.local.encoding import PromptEncoder
 from prbench.models.local.flops import matmul_peak
 from prbench.models.local.placement import spread_note
 from prbench.models.local.prefix import PrefixScorer
@@ -48,7 +48,7 @@ class LanguageModel:
 
     def __init__(self, checkpoint: Checkpoint, options: ModelOptions) -> None:
         self.checkpoint = checkpoint
-        self.encoder = Encoder(checkpoint.tokenizer, checkpoint.address)
+        self.encoder = PromptEncoder(checkpoint.tokenizer, checkpoint.address)
         self.options = options
         self.window = options.window or checkpoint.positions
 

@@ -22,7 +22,7 @@ from prbench.models.local.checkpoint import Checkpoint
 from prbench.models.local.generate import LanguageModelGenerator
 from prbench.models.local.hidden import HiddenStates
 from prbench.models.local.language_model import LanguageModel, open_named
-from prbench.models.local.prefix import Reading, Request, last_logits, log_likelihood
+from prbench.models.local.prefix import LogitRequest, Reading, last_logits, log_likelihood
 from prbench.models.local.rater import chunks
 from prbench.models.protocols import ModelCard
 from prbench.prompts import Template
@@ -36,9 +36,9 @@ __all__ = [
     "LanguageModel",
     "LetterComparer",
     "LikelihoodRater",
+    "LogitRequest",
     "PreferenceLetters",
     "Reading",
-    "Request",
     "YesNoRater",
     "last_logits",
     "load",
@@ -165,7 +165,7 @@ class _LogitReader:
         return self._model.foreseen_seconds(tokens, length)
 
     @abstractmethod
-    def _requests(self, prompt: Prompt) -> tuple[Request, ...]:
+    def _requests(self, prompt: Prompt) -> tuple[LogitRequest, ...]:
         """What to read for a prompt; nothing where the answer is known without the model."""
 
     @abstractmethod
@@ -179,7 +179,7 @@ class _LogitReader:
             asked = {index: self._requests(prompts[index]) for index in chunk}
             yield from self._read_chunk(asked)
 
-    def _read_chunk(self, asked: dict[int, tuple[Request, ...]]) -> Iterator[tuple[int, Outcome]]:
+    def _read_chunk(self, asked: dict[int, tuple[LogitRequest, ...]]) -> Iterator[tuple[int, Outcome]]:
         open_calls: dict[int, _OpenCall] = {}
         for index, requests in asked.items():
             size = max((len(request.ids) for request in requests), default=0)
@@ -229,7 +229,7 @@ class LetterComparer(_LogitReader):
         """Judge each view; the margin is log p(A) - log p(B)."""
         return self._read([self.render(view) for view in views])
 
-    def _requests(self, prompt: Prompt) -> tuple[Request, ...]:
+    def _requests(self, prompt: Prompt) -> tuple[LogitRequest, ...]:
         return (_reply_request(self._model, prompt, self._letters),)
 
     def _outcome(self, values: list[tuple[float, ...]], usage: dict[str, float]) -> Outcome:
@@ -271,7 +271,7 @@ class DigitRater(_LogitReader):
         """Rate each view from 1 to 5."""
         return self._read([self.render(view) for view in views])
 
-    def _requests(self, prompt: Prompt) -> tuple[Request, ...]:
+    def _requests(self, prompt: Prompt) -> tuple[LogitRequest, ...]:
         return (_reply_request(self._model, prompt, self._digits),)
 
     def _outcome(self, values: list[tuple[float, ...]], usage: dict[str, float]) -> Outcome:
@@ -295,7 +295,7 @@ class YesNoRater(_LogitReader):
         """Score each view."""
         return self._read([self.render(view) for view in views])
 
-    def _requests(self, prompt: Prompt) -> tuple[Request, ...]:
+    def _requests(self, prompt: Prompt) -> tuple[LogitRequest, ...]:
         return (_reply_request(self._model, prompt, self._words),)
 
     def _outcome(self, values: list[tuple[float, ...]], usage: dict[str, float]) -> Outcome:
@@ -319,7 +319,7 @@ class LikelihoodRater(_LogitReader):
         """Score each view."""
         return self._read([self.render(view) for view in views])
 
-    def _requests(self, prompt: Prompt) -> tuple[Request, ...]:
+    def _requests(self, prompt: Prompt) -> tuple[LogitRequest, ...]:
         encoding = self._model.encoder.encode_answer(prompt)
         return (log_likelihood(encoding.ids, encoding.answer_start, len(encoding.ids) - self._model.closing_tokens),)
 
@@ -339,7 +339,7 @@ class InformationRater(LikelihoodRater):
         anybody = self._template.render(last_turn(as_anybody(view)))
         return Prompt((*super().render(view).messages, Message(ANYBODY, anybody)))
 
-    def _requests(self, prompt: Prompt) -> tuple[Request, ...]:
+    def _requests(self, prompt: Prompt) -> tuple[LogitRequest, ...]:
         *earlier, turn, answer, anybody = prompt.messages
         if turn.content == anybody.content:
             return ()
@@ -360,7 +360,7 @@ def _conversation(prompt: Prompt) -> Prompt:
     return Prompt(tuple(message for message in prompt.messages if message.role != ANYBODY))
 
 
-def _reply_request(model: LanguageModel, prompt: Prompt, words: Sequence[Sequence[int]]) -> Request:
+def _reply_request(model: LanguageModel, prompt: Prompt, words: Sequence[Sequence[int]]) -> LogitRequest:
     return last_logits(model.encoder.encode(prompt).ids, [token for tokens in words for token in tokens])
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from prbench.models.effort import Effort
 from prbench.models.local.batching import Item, Scored, longest
-from prbench.models.local.encoding import Encoder
+from prbench.models.local.encoding import PromptEncoder
 from prbench.models.local.flops import matmul_peak
 from prbench.models.local.placement import spread_note
-from prbench.models.local.prefix import PrefixScorer, Request
+from prbench.models.local.prefix import LogitRequest, PrefixScorer
 from prbench.models.local.quantize import choose_sample, describe_change, quantise
 from prbench.models.protocols import ModelCard
 from prbench.models.registry import ModelOptions
@@ -91,7 +91,7 @@ class LocalRater:
     def _encode(self, prompt: Prompt) -> Item: ...
 
     @abstractmethod
-    def _encoders(self) -> Sequence[Encoder]:
+    def _encoders(self) -> Sequence[PromptEncoder]:
         """Who turns prompts into tokens, for each of the models behind a score."""
 
     @abstractmethod
@@ -179,7 +179,7 @@ class PrefixRater(LocalRater):
         """One per model behind a score; asked for once the weights are loaded."""
 
     @abstractmethod
-    def _requests(self, item: Item) -> tuple[Request, ...]:
+    def _requests(self, item: Item) -> tuple[LogitRequest, ...]:
         """What each of the scorers is to read."""
 
     @abstractmethod

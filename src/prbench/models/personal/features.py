@@ -9,7 +9,7 @@ import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ import numpy.typing as npt
 from prbench import files
 from prbench.config import cache_folder
 from prbench.errors import ModelError
+from prbench.rank import TextEncoder
 
 Vectors = npt.NDArray[np.float32]
 _KEY_BYTES = 16
@@ -25,19 +26,6 @@ MOST_HELD = 50_000
 """Vectors that a server keeps in memory: some 77 MB at MiniLM's width."""
 _CHUNK = 1024
 """Texts embedded between two writes: what an interruption can cost, and how long another process waits."""
-
-
-class Encoder(Protocol):
-    """Maps texts to vectors, one row each."""
-
-    @property
-    def name(self) -> str:
-        """Which encoder, with its revision."""
-        ...
-
-    def encode(self, texts: Sequence[str]) -> Vectors:
-        """Embed each text."""
-        ...
 
 
 def encoder_revision(encoder: Any) -> str:
@@ -64,7 +52,7 @@ class FeatureStore:
         [[3.0], [9.0], [3.0]]
     """
 
-    def __init__(self, encoder: Encoder, folder: Path | None = None) -> None:
+    def __init__(self, encoder: TextEncoder, folder: Path | None = None) -> None:
         self.encoder = encoder
         digest = hashlib.sha256(encoder.name.encode()).hexdigest()[:16]
         self.folder = folder or cache_folder() / "features" / digest

@@ -12,11 +12,12 @@ from prbench.config import ModelOptions
 from prbench.errors import AddressError, ConfigError, ModelError
 from prbench.files import describe
 from prbench.models.personal import artifact, shipped
-from prbench.models.personal.features import Encoder, FeatureStore, encoder_revision
+from prbench.models.personal.features import FeatureStore, encoder_revision
 from prbench.models.personal.method import Method, State, Width, make
 from prbench.models.personal.person import keep_judgments, stack
 from prbench.models.personal.reader import Reader
 from prbench.models.protocols import ModelCard
+from prbench.rank import TextEncoder
 from prbench.types import AnswerView, Channel, Judgment, Message, Outcome, Prompt
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class PersonalRater:
     """
 
     def __init__(
-        self, folder: Path, record: artifact.PersonalRecord, method: Method, encoder: Encoder, address: str = ""
+        self, folder: Path, record: artifact.PersonalRecord, method: Method, encoder: TextEncoder, address: str = ""
     ) -> None:
         self.record = record
         self._folder = folder
@@ -179,7 +180,7 @@ def _first_misfit(error: RuntimeError) -> str:
     return next((line.strip() for line in str(error).splitlines()[1:]), str(error))
 
 
-def open_encoder(record: artifact.PersonalRecord, folder: Path, options: ModelOptions) -> Encoder:
+def open_encoder(record: artifact.PersonalRecord, folder: Path, options: ModelOptions) -> TextEncoder:
     """The encoder a model was trained with, refused if it is another one by now.
 
     Its vectors must be those of the training, so of the options only what does not change them is passed on.

@@ -9,10 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from prbench.models.personal.features import Encoder, Vectors
+from prbench.models.personal.features import Vectors
 from prbench.models.personal.method import Width
 from prbench.models.personal.person import Known
 from prbench.models.personal.pieces import pieces
+from prbench.rank import TextEncoder
 from prbench.types import Judgment
 
 
@@ -27,7 +28,7 @@ class Reader:
         answer_window: Sentences in a piece of an answer; the answer's vector is the mean over its pieces.
     """
 
-    def __init__(self, encoder: Encoder, *, post_window: int = 2, answer_window: int = 1) -> None:
+    def __init__(self, encoder: TextEncoder, *, post_window: int = 2, answer_window: int = 1) -> None:
         self.encoder = encoder
         self._post_window = post_window
         self._answer_window = answer_window

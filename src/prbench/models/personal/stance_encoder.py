@@ -12,7 +12,8 @@ import numpy as np
 
 from prbench.errors import ModelError
 from prbench.files import checked, load_tensors, read_json
-from prbench.models.personal.features import Encoder, Vectors
+from prbench.models.personal.features import Vectors
+from prbench.rank import TextEncoder
 
 HEAD = "stances.safetensors"
 AXES = "stances.json"
@@ -28,7 +29,7 @@ class StanceEncoder:
         vectors: Whether the encoder's own vector follows the stances.
     """
 
-    def __init__(self, encoder: Encoder, folder: Path, *, vectors: bool = False) -> None:
+    def __init__(self, encoder: TextEncoder, folder: Path, *, vectors: bool = False) -> None:
         if not (folder / HEAD).is_file():
             raise ModelError(
                 f"embed:{folder}#stances: the folder has no {HEAD}",

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from prbench.models.ngrams import NGrams, Row, words
-from prbench.models.personal.features import Encoder
+from prbench.models.ngrams import NGrams, SparseRow, words
+from prbench.rank import TextEncoder
 
 Floats = npt.NDArray[np.float64]
 
@@ -34,7 +34,7 @@ _ANYTHING = "width"
 class Traits(NamedTuple):
     """One answer."""
 
-    terms: Row
+    terms: SparseRow
     dense: Floats
     """Counts, then the vector, scaled."""
 
@@ -52,7 +52,7 @@ class TraitReader:
         encoder: Maps texts to vectors of length 1.
     """
 
-    def __init__(self, grams: NGrams, encoder: Encoder) -> None:
+    def __init__(self, grams: NGrams, encoder: TextEncoder) -> None:
         self.grams = grams
         self._encoder = encoder
 

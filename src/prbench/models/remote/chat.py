@@ -21,7 +21,7 @@ from prbench.models.remote.dialects import DIALECTS, Dialect
 from prbench.models.remote.order import prefix_order, restored
 from prbench.models.remote.prices import listed_price
 from prbench.models.remote.wire import PATIENT, Backoff, Wire, clean_url
-from prbench.prompts import Template, Unreadable, parse_rating, parse_verdict
+from prbench.prompts import Template, UnreadableReply, parse_rating, parse_verdict
 from prbench.prompts.turns import judged_conversation
 from prbench.types import AnswerView, Channel, Choice, Outcome, PairView, Prompt
 from prbench.web import is_loopback
@@ -327,8 +327,8 @@ def _shared(prompt: Prompt, view: AnswerView | PairView) -> int:
 
 
 def _judged(completion: Completion) -> Outcome:
-    verdict: Choice | Unreadable = _parsed(completion, parse_verdict)
-    if isinstance(verdict, Unreadable):
+    verdict: Choice | UnreadableReply = _parsed(completion, parse_verdict)
+    if isinstance(verdict, UnreadableReply):
         return _invalid(completion, verdict)
     return Outcome.judged(verdict, _margin(completion, verdict), raw=completion.text, **completion.usage)
 
@@ -349,17 +349,17 @@ def _margin(completion: Completion, verdict: Choice) -> float | None:
 
 def _rated(completion: Completion) -> Outcome:
     rating = _parsed(completion, parse_rating)
-    if isinstance(rating, Unreadable):
+    if isinstance(rating, UnreadableReply):
         return _invalid(completion, rating)
     return Outcome.scored(rating, raw=completion.text, **completion.usage)
 
 
-def _parsed(completion: Completion, parse: Callable[[str], T | Unreadable]) -> T | Unreadable:
+def _parsed(completion: Completion, parse: Callable[[str], T | UnreadableReply]) -> T | UnreadableReply:
     """What was cut off is not parsed: the last line that came need not be the last line that was meant."""
-    return Unreadable(completion.cut_off) if completion.finish == "length" else parse(completion.text)
+    return UnreadableReply(completion.cut_off) if completion.finish == "length" else parse(completion.text)
 
 
-def _invalid(completion: Completion, unreadable: Unreadable) -> Outcome:
+def _invalid(completion: Completion, unreadable: UnreadableReply) -> Outcome:
     return Outcome.invalid(unreadable.reason, raw=completion.text, **completion.usage)
 
 

@@ -18,7 +18,7 @@ from prbench.models.effort import Effort
 from prbench.models.meter import Meter, current_meter
 from prbench.models.remote.dialects import Call, Dialect, Said
 from prbench.models.remote.stream import stream
-from prbench.models.remote.wire import Bill, Fault, Refused, Wire
+from prbench.models.remote.wire import Bill, Fault, StatusRefused, Wire
 from prbench.types import Outcome, Prompt
 
 __all__ = ["Call", "Completion", "Completions", "estimate_tokens"]
@@ -143,7 +143,7 @@ class Completions:
             completion = await self._complete(client, call, meter)
         except Fault as error:
             return Outcome.failed(error.reason)
-        except Refused as error:
+        except StatusRefused as error:
             self._count(error)
             return Outcome.failed(error.reason)
         self._answered = True
@@ -163,7 +163,7 @@ class Completions:
             try:
                 bill = None if meter is None else Bill(meter, self._most_usd(body))
                 reply = await self.wire.send(client, self.dialect.path(self.model), self.dialect.body, body, bill)
-            except Refused as error:
+            except StatusRefused as error:
                 if not self._learn(error, call, fitted):
                     raise
                 continue
@@ -196,7 +196,7 @@ class Completions:
             parameters[_OTHER_WORD[name] if name in _OTHER_WORD and name in self._learned else name] = value
         return call._replace(parameters=parameters)
 
-    def _learn(self, error: Refused, call: Call, fitted: Call) -> bool:
+    def _learn(self, error: StatusRefused, call: Call, fitted: Call) -> bool:
         """Whether a refusal names a parameter that can be left out or said otherwise."""
         said = _complaint(error.text)
         if error.status not in _REFUSING or not _UNSUPPORTED.search(said):
@@ -220,7 +220,7 @@ class Completions:
             return True
         return False
 
-    def _count(self, error: Refused) -> None:
+    def _count(self, error: StatusRefused) -> None:
         """End the run where every first call is refused for one reason: the others would be, too."""
         if self._answered or error.status not in _REFUSING:
             return

@@ -18,7 +18,7 @@ from prbench.errors import ModelError
 from prbench.models.protocols import ModelCard
 from prbench.models.remote.stream import stream
 from prbench.models.remote.vllm import PoolingRater, open_pooling
-from prbench.models.remote.wire import PATIENT, Backoff, Fault, Refused, Wire, clean_url
+from prbench.models.remote.wire import PATIENT, Backoff, Fault, StatusRefused, Wire, clean_url
 from prbench.types import CONTEXTS, AnswerView, Channel, Message, Outcome, Prompt
 
 __all__ = ["HttpRater", "load"]
@@ -93,7 +93,7 @@ def _health(wire: Wire) -> _Health:
 
     try:
         [(_, health)] = stream(1, ask, wire.open, concurrency=1)
-    except (Fault, Refused) as error:
+    except (Fault, StatusRefused) as error:
         raise ModelError(
             f"{wire.base_url}/health does not say which model is served: {error.reason}",
             hint='it should answer {"model": "NAME", "revision": "…", "reads": ["posts", "plan"]}',
@@ -152,7 +152,7 @@ class HttpRater:
     async def _score(self, client: httpx.AsyncClient, items: list[dict[str, Any]]) -> list[Outcome]:
         try:
             reply = await self._wire.send(client, "/score", _Scores, {"items": items})
-        except Refused as error:
+        except StatusRefused as error:
             if (told := _told(error, len(items))) is not None:
                 return self._outcomes(told, len(items), 0.0)
             if len(items) == 1 or error.status not in _OVER_ONE_ITEM:
@@ -177,7 +177,7 @@ class HttpRater:
         return [_outcome(score, entry.error, latency_ms) for score, entry in zip(body.scores, entries, strict=True)]
 
 
-def _told(refused: Refused, count: int) -> _Scores | None:
+def _told(refused: StatusRefused, count: int) -> _Scores | None:
     """What a server says of each item where it could score none of them."""
     try:
         body = _Scores.model_validate_json(refused.text)

@@ -22,7 +22,7 @@ from prbench.models.remote.order import prefix_order, restored
 from prbench.models.remote.probe import PROBES
 from prbench.models.remote.stream import stream
 from prbench.models.remote.vllm_check import check_known, check_logits
-from prbench.models.remote.wire import PATIENT, Backoff, Fault, Refused, Reply, Wire, clean_url
+from prbench.models.remote.wire import PATIENT, Backoff, Fault, StatusRefused, Wire, WireReply, clean_url
 from prbench.prompts import Template
 from prbench.types import AnswerView, Count, Message, Outcome, Prompt
 
@@ -129,7 +129,7 @@ class PoolingServer:
 
     async def logits(
         self, client: httpx.AsyncClient, prompt: Prompt, *, activation: bool = False
-    ) -> tuple[list[float], Reply[_Pooling]]:
+    ) -> tuple[list[float], WireReply[_Pooling]]:
         """All labels' logits for one conversation."""
         body = {**self._conversation(prompt), "task": "classify", "use_activation": activation}
         reply = await self.wire.send(client, "/pooling", _Pooling, body)
@@ -177,7 +177,7 @@ def _greet(server: PoolingServer, address: str) -> _Greeting:
 
     try:
         [(_, greeting)] = stream(1, job, server.wire.open, concurrency=1)
-    except (Fault, Refused) as error:
+    except (Fault, StatusRefused) as error:
         raise ModelError(
             f"{address}: the server gives no scores of a classifier: {error.reason}",
             hint="serve a sequence classifier with a chat template: vllm serve MODEL --runner pooling",
@@ -198,7 +198,7 @@ async def _count(server: PoolingServer, client: httpx.AsyncClient, prompt: Promp
     """None where a server does not tokenise for others."""
     try:
         return await server.count(client, prompt)
-    except (Fault, Refused):
+    except (Fault, StatusRefused):
         return None
 
 
@@ -266,7 +266,7 @@ class PoolingRater:
         async def job(client: httpx.AsyncClient, place: int) -> Outcome:
             try:
                 logits, reply = await self._server.logits(client, self.render(views[order[place]]))
-            except (Fault, Refused) as error:
+            except (Fault, StatusRefused) as error:
                 return Outcome.failed(error.reason)
             tokens = reply.body.usage.prompt_tokens
             return Outcome.scored(_score(self._head, logits), tokens_in=tokens, latency_ms=reply.latency_ms)

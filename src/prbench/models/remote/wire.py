@@ -1,10 +1,10 @@
 """Requests to a model server, with one retry layer; shared by `chat:` and `http:`.
 
 What passes (429, 408, 5xx, time-outs, lost connections, replies that are not what was agreed) is tried again with
-back-off and jitter; what does not is a `Refused`, and both end as an outcome of status failed, never as a score. Only a
-server that has never answered and that nothing can be asked of raises a `ModelError`. The key is sent, and appears
-nowhere else: not in an address, not in a message, and every reply is cleared of it before it is read, for a server may
-echo it. A reply is read no further than a bound on its decoded bytes.
+back-off and jitter; what does not is a `StatusRefused`, and both end as an outcome of status failed, never as a score.
+Only a server that has never answered and that nothing can be asked of raises a `ModelError`. The key is sent, and
+appears nowhere else: not in an address, not in a message, and every reply is cleared of it before it is read, for a
+server may echo it. A reply is read no further than a bound on its decoded bytes.
 """
 
 import asyncio
@@ -77,7 +77,7 @@ class Fault(Exception):
         """Whether there was a server at all."""
 
 
-class Refused(Exception):
+class StatusRefused(Exception):
     """A status that another try would not change."""
 
     def __init__(self, reason: str, status: int, text: str = "") -> None:
@@ -93,7 +93,7 @@ class Refused(Exception):
 Payload = TypeVar("Payload", bound=BaseModel)
 
 
-class Reply(NamedTuple, Generic[Payload]):
+class WireReply(NamedTuple, Generic[Payload]):
     """A reply of the agreed form."""
 
     body: Payload
@@ -115,7 +115,7 @@ class Bill(NamedTuple):
 
     def end(self, number: int, error: BaseException) -> None:
         """Close an attempt that brought no reply: it was free, or may have cost all that was announced."""
-        if isinstance(error, Fault | Refused) and error.free:
+        if isinstance(error, Fault | StatusRefused) and error.free:
             self.meter.settle(number, 0.0)
         else:
             self.meter.abandon(number)
@@ -184,7 +184,7 @@ class Wire:
         schema: type[Payload],
         body: Mapping[str, Any] | None = None,
         bill: "Bill | None" = None,
-    ) -> Reply[Payload]:
+    ) -> WireReply[Payload]:
         """Post `body` (get where there is none) until a reply fits `schema`.
 
         Every attempt is announced by the bill; one that may have been paid for though no reply was read is abandoned.
@@ -192,12 +192,12 @@ class Wire:
         Raises:
             BudgetError: If nothing more may be spent.
             Fault: If no attempt brought such a reply.
-            Refused: If this request will never be answered.
+            StatusRefused: If this request will never be answered.
             ModelError: If the server has never answered anything and cannot be asked at all.
         """
         try:
             reply = await self._persist(client, path, schema, body, bill)
-        except (Fault, Refused) as error:
+        except (Fault, StatusRefused) as error:
             if not self._answered:
                 self._give_up(error)
             raise
@@ -211,7 +211,7 @@ class Wire:
         schema: type[Payload],
         body: Mapping[str, Any] | None,
         bill: "Bill | None",
-    ) -> Reply[Payload]:
+    ) -> WireReply[Payload]:
         attempts = stamina.retry_context(
             on=self._again,
             attempts=self._attempts,
@@ -230,10 +230,10 @@ class Wire:
                 except BaseException as error:  # also what is cancelled may have been paid for
                     if bill is not None and number is not None:
                         bill.end(number, error)
-                    if isinstance(error, Fault | Refused):
+                    if isinstance(error, Fault | StatusRefused):
                         self._clear(error)
                     raise
-                return Reply(payload, (time.perf_counter() - start) * 1e3, number)
+                return WireReply(payload, (time.perf_counter() - start) * 1e3, number)
         raise AssertionError("the last attempt neither returned nor raised")
 
     def _again(self, error: Exception) -> bool | float:
@@ -267,7 +267,7 @@ class Wire:
         if status in _PASSING or status >= 500:
             raise Fault(_describe(received), retry_after_s=received.retry_after_s, free=True)
         if not 200 <= status < 300:
-            raise Refused(_describe(received), status, received.text)
+            raise StatusRefused(_describe(received), status, received.text)
         try:
             return schema.model_validate_json(received.body)
         except ValidationError as error:
@@ -288,7 +288,7 @@ class Wire:
                 continue
         return self.without_key(text).encode()
 
-    def _clear(self, error: "Fault | Refused") -> None:
+    def _clear(self, error: "Fault | StatusRefused") -> None:
         """Take the key out of what an error says: its words may come from several places of a reply."""
         error.reason = self.without_key(error.reason)
         error.args = (error.reason,)
@@ -319,8 +319,8 @@ class Wire:
     def _secret(self) -> str | None:
         return self._key if self._key and len(self._key) >= _SHORTEST_SECRET else None
 
-    def _give_up(self, error: Fault | Refused) -> None:
-        if isinstance(error, Refused) and error.status in _UNUSABLE:
+    def _give_up(self, error: Fault | StatusRefused) -> None:
+        if isinstance(error, StatusRefused) and error.status in _UNUSABLE:
             raise ModelError(f"{self.base_url} answered {error.reason}", hint=self._hint(error.status)) from error
         if isinstance(error, Fault) and not error.reached:
             raise ModelError(
@@ -381,7 +381,7 @@ async def _decoded(response: httpx.Response, without_key: Callable[[str], str]) 
     encoding = named.lower()
     if encoding not in _DECODERS:
         shown = without_key(named)[:40]  # in this order: a part of the key would not be known for one
-        raise Refused(f"HTTP {response.status_code}: a reply encoded as {shown!r}", response.status_code)
+        raise StatusRefused(f"HTTP {response.status_code}: a reply encoded as {shown!r}", response.status_code)
     bits = _DECODERS[encoding]
     decoder = zlib.decompressobj(bits) if bits is not None else None
     body = bytearray()
@@ -389,7 +389,7 @@ async def _decoded(response: httpx.Response, without_key: Callable[[str], str]) 
         body += decoder.decompress(piece, MAX_REPLY_BYTES + 1 - len(body)) if decoder else piece
         if len(body) > MAX_REPLY_BYTES:
             said = f"a reply of more than {MAX_REPLY_BYTES // 2**20} MiB"
-            raise Refused(f"HTTP {response.status_code}: {said}", response.status_code)
+            raise StatusRefused(f"HTTP {response.status_code}: {said}", response.status_code)
     return bytes(body)
 
 

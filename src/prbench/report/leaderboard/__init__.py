@@ -4,16 +4,16 @@ A run that `prbench verify` cannot recompute is not listed, and the command says
 different boards. Figures published by others have a table of their own.
 """
 
-from prbench.report.leaderboard.boards import Board, Gathered, LeftOut, find_runs, gather
+from prbench.report.leaderboard.boards import Board, BoardFolder, LeftOut, find_runs, gather
 from prbench.report.leaderboard.page import leaderboard_page
-from prbench.report.leaderboard.published import Published, published
+from prbench.report.leaderboard.published import PublishedFigure, published
 from prbench.report.leaderboard.site import write_site
 
 __all__ = [
     "Board",
-    "Gathered",
+    "BoardFolder",
     "LeftOut",
-    "Published",
+    "PublishedFigure",
     "find_runs",
     "gather",
     "leaderboard_page",

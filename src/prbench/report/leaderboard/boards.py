@@ -10,7 +10,7 @@ from prbench.data import Counts
 from prbench.errors import ConfigError, PrbenchError
 from prbench.files import exists
 from prbench.report.finished import open_finished
-from prbench.report.leaderboard.entry import Entry, Named, make_entry, read_names
+from prbench.report.leaderboard.entry import BoardEntry, Named, make_entry, read_names
 from prbench.results import BaselineResult, ContextResult, Effects, own_context, rank_credits, verdict
 from prbench.stats import Standing
 from prbench.types import CONTEXTS, Channel, Context
@@ -20,10 +20,10 @@ _ENOUGH = 0.5
 of its own."""
 
 
-class Line(NamedTuple):
+class BoardLine(NamedTuple):
     """One model in one context."""
 
-    entry: Entry
+    entry: BoardEntry
     measured: ContextResult
     standing: Standing | None
     """None where it is not ranked."""
@@ -31,12 +31,12 @@ class Line(NamedTuple):
     """What the user adds, beside the context it is about; None in others."""
 
 
-class Section(NamedTuple):
+class BoardSection(NamedTuple):
     """All models in one context of a board, best first."""
 
     context: str
     leaks: bool
-    lines: tuple[Line, ...]
+    lines: tuple[BoardLine, ...]
     ranked_on: int
     """The fewest pairs that two ranked models both judged."""
 
@@ -48,7 +48,7 @@ class Board(NamedTuple):
     split: str
     fingerprint: str
     counts: Counts
-    sections: tuple[Section, ...]
+    sections: tuple[BoardSection, ...]
     baselines: Mapping[str, BaselineResult]
 
     @property
@@ -63,7 +63,7 @@ class Board(NamedTuple):
         return verdict(best.entry.result).sentence if best is not None else ""
 
     @property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[BoardEntry]:
         """Its runs, each once."""
         return list({line.entry.slug: line.entry for section in self.sections for line in section.lines}.values())
 
@@ -75,7 +75,7 @@ class LeftOut(NamedTuple):
     reason: str
 
 
-class Gathered(NamedTuple):
+class BoardFolder(NamedTuple):
     """What a folder of results comes to."""
 
     boards: tuple[Board, ...]
@@ -92,7 +92,7 @@ def find_runs(folder: Path) -> list[Path]:
 
 def gather(
     runs: Iterable[Path], names: Mapping[str, Named] | None = None, listener: Callable[[Path], None] | None = None
-) -> Gathered:
+) -> BoardFolder:
     """Verify runs and sort them into boards.
 
     Args:
@@ -100,7 +100,7 @@ def gather(
         names: What an address does not tell of a model.
         listener: Hears of each run before it is verified, which takes seconds.
     """
-    entries: dict[str, Entry] = {}
+    entries: dict[str, BoardEntry] = {}
     left_out = []
     for path in runs:
         if listener is not None:
@@ -115,16 +115,16 @@ def gather(
             older, entry = sorted((twin, entry), key=lambda one: one.result.finished)
             left_out.append(LeftOut(older.run.loaded.path, f"the same run as {str(entry.run.loaded.path)!r}, older"))
         entries[entry.digest] = entry
-    return Gathered(_boards(list(entries.values())), tuple(left_out))
+    return BoardFolder(_boards(list(entries.values())), tuple(left_out))
 
 
-def gather_folder(folder: Path, listener: Callable[[Path], None] | None = None) -> Gathered:
+def gather_folder(folder: Path, listener: Callable[[Path], None] | None = None) -> BoardFolder:
     """All runs in a folder, with the names its `models.toml` gives them."""
     return gather(find_runs(folder), read_names(folder), listener)
 
 
-def _boards(entries: Sequence[Entry]) -> tuple[Board, ...]:
-    groups: dict[tuple[str, str, str], list[Entry]] = {}
+def _boards(entries: Sequence[BoardEntry]) -> tuple[Board, ...]:
+    groups: dict[tuple[str, str, str], list[BoardEntry]] = {}
     for entry in entries:
         dataset = entry.run.loaded.facts.dataset
         groups.setdefault((dataset.full_name, entry.result.split or "all", dataset.fingerprint), []).append(entry)
@@ -132,7 +132,7 @@ def _boards(entries: Sequence[Entry]) -> tuple[Board, ...]:
     return tuple(sorted(boards, key=lambda board: (board.suite, -board.counts.pairs, board.fingerprint)))
 
 
-def _board(suite: str, split: str, fingerprint: str, entries: Sequence[Entry]) -> Board:
+def _board(suite: str, split: str, fingerprint: str, entries: Sequence[BoardEntry]) -> Board:
     contexts = {name for entry in entries for name in entry.result.contexts}
     sections = tuple(_section(name, entries) for name in sorted(contexts, key=_place))
     listed = {entry.run.loaded.facts.card.address for entry in entries}
@@ -140,12 +140,12 @@ def _board(suite: str, split: str, fingerprint: str, entries: Sequence[Entry]) -
     return Board(suite, split, fingerprint, entries[0].result.suite.counts, sections, blind)
 
 
-def _section(context: str, entries: Sequence[Entry]) -> Section:
+def _section(context: str, entries: Sequence[BoardEntry]) -> BoardSection:
     present = [entry for entry in entries if context in entry.result.contexts]
     ranked = [entry for entry in present if _answers_enough(entry.result.contexts[context])]
     places = _places(ranked, context)
     lines = [
-        Line(
+        BoardLine(
             entry,
             entry.result.contexts[context],
             places.get(entry.run.loaded.name),
@@ -155,7 +155,7 @@ def _section(context: str, entries: Sequence[Entry]) -> Section:
     ]
     judged = [set(entry.run.loaded.credits[context]) for entry in ranked]
     common = min((len(one & two) for one, two in combinations(judged, 2)), default=sum(map(len, judged)))
-    return Section(context, Context.parse(context).leaks, tuple(sorted(lines, key=_order)), common)
+    return BoardSection(context, Context.parse(context).leaks, tuple(sorted(lines, key=_order)), common)
 
 
 def _answers_enough(measured: ContextResult) -> bool:
@@ -163,12 +163,12 @@ def _answers_enough(measured: ContextResult) -> bool:
     return measured.accuracy.value is not None and (missing or 0.0) <= _ENOUGH
 
 
-def _places(ranked: Sequence[Entry], context: str) -> dict[str, Standing]:
+def _places(ranked: Sequence[BoardEntry], context: str) -> dict[str, Standing]:
     places = rank_credits({entry.run.loaded.name: entry.run.loaded.credits[context] for entry in ranked})
     return {place.name: place for place in places}
 
 
-def _order(line: Line) -> tuple[float, float, str]:
+def _order(line: BoardLine) -> tuple[float, float, str]:
     rank = float("inf") if line.standing is None else line.standing.best_rank
     return (rank, -(line.measured.accuracy.value or 0.0), line.entry.name)
 

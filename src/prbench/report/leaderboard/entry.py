@@ -28,7 +28,7 @@ class Named(Frozen):
     weights: Weights | None = None
 
 
-class Entry(NamedTuple):
+class BoardEntry(NamedTuple):
     """A verified run as the site shows it."""
 
     run: Finished
@@ -59,12 +59,12 @@ def read_names(folder: Path) -> dict[str, Named]:
     }
 
 
-def make_entry(run: Finished, names: Mapping[str, Named]) -> Entry:
+def make_entry(run: Finished, names: Mapping[str, Named]) -> BoardEntry:
     """Describe a run."""
     address = run.loaded.facts.card.address
     known = names.get(address, Named())
     digest = str(RunFolder(run.loaded.path).read_config().get("digest", ""))
-    return Entry(
+    return BoardEntry(
         run=run,
         slug=f"{_slug(address)}-{digest[:8]}",
         digest=digest,

@@ -6,7 +6,7 @@ from typing import Any
 from markupsafe import Markup
 
 from prbench._version import __version__
-from prbench.report.leaderboard.boards import Board, LeftOut, Line
+from prbench.report.leaderboard.boards import Board, BoardLine, LeftOut
 from prbench.report.leaderboard.published import published
 from prbench.results import GAIN, SPECIFICITY
 from prbench.show import Number, count, interval, percent, points
@@ -83,7 +83,7 @@ def rank(standing: Standing | None) -> str:
     return f"{best}–{worst}" if best < worst else str(best)
 
 
-def figures(line: Line) -> list[dict[str, Any]]:
+def figures(line: BoardLine) -> list[dict[str, Any]]:
     """The cells of a line, after accuracy: text, and what to sort by."""
     measured, effects = line.measured, line.effects
     coverage, couples = measured.coverage, measured.couple_coverage

@@ -8,7 +8,7 @@ from prbench.show.page import asset
 from prbench.types import Frozen, Text
 
 
-class Published(Frozen):
+class PublishedFigure(Frozen):
     """One figure of somebody else's, as printed there."""
 
     benchmark: Text
@@ -21,7 +21,7 @@ class Published(Frozen):
 
 
 @cache
-def published() -> tuple[Published, ...]:
+def published() -> tuple[PublishedFigure, ...]:
     """All figures, in the order of the file.
 
     Example:
@@ -29,5 +29,6 @@ def published() -> tuple[Published, ...]:
         '75.94'
     """
     return tuple(
-        Published.model_validate(row) for row in tomllib.loads(asset("published.toml", "prbench.report"))["figure"]
+        PublishedFigure.model_validate(row)
+        for row in tomllib.loads(asset("published.toml", "prbench.report"))["figure"]
     )

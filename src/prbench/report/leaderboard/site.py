@@ -10,8 +10,8 @@ from typing import Any
 
 from prbench.errors import ConfigError
 from prbench.files import read_bytes, replacing_folder, write_json, write_whole
-from prbench.report.leaderboard.boards import Board, Gathered, Line, gather_folder
-from prbench.report.leaderboard.entry import Entry
+from prbench.report.leaderboard.boards import Board, BoardFolder, BoardLine, gather_folder
+from prbench.report.leaderboard.entry import BoardEntry
 from prbench.report.leaderboard.page import leaderboard_page
 
 INDEX = "index.html"
@@ -20,7 +20,7 @@ RUNS = "runs"
 _FILES = ("config.toml", "result.json", "dataset.json")
 
 
-def write_site(results: Path, out: Path, listener: Callable[[Path], None] | None = None) -> Gathered:
+def write_site(results: Path, out: Path, listener: Callable[[Path], None] | None = None) -> BoardFolder:
     """Make a site of a folder of runs; returns what was listed and what was not.
 
     Args:
@@ -45,7 +45,7 @@ def _refuse_foreign(out: Path) -> None:
         )
 
 
-def _fill(folder: Path, found: Gathered) -> None:
+def _fill(folder: Path, found: BoardFolder) -> None:
     entries = [entry for board in found.boards for entry in board.entries]
     for entry in entries:
         _copy(entry, folder / RUNS / entry.slug)
@@ -53,7 +53,7 @@ def _fill(folder: Path, found: Gathered) -> None:
     write_whole(folder / INDEX, leaderboard_page(found.boards))
 
 
-def _copy(entry: Entry, folder: Path) -> None:
+def _copy(entry: BoardEntry, folder: Path) -> None:
     for name in _FILES:
         write_whole(folder / name, read_bytes(entry.run.loaded.path / name))
 
@@ -68,7 +68,7 @@ def rows(boards: Iterable[Board]) -> list[dict[str, Any]]:
     ]
 
 
-def _row(board: Board, context: str, leaks: bool, line: Line) -> dict[str, Any]:
+def _row(board: Board, context: str, leaks: bool, line: BoardLine) -> dict[str, Any]:
     entry, standing = line.entry, line.standing
     return {
         "suite": board.suite,

@@ -1,11 +1,11 @@
 """What the command says of a leaderboard: the rankings it lists, and what it does not list."""
 
-from prbench.report.leaderboard.boards import Board, Gathered, Section
+from prbench.report.leaderboard.boards import Board, BoardFolder, BoardSection
 from prbench.report.leaderboard.page import rank
 from prbench.show import Table, bar, count, interval
 
 
-def leaderboard_tables(found: Gathered) -> list[Table]:
+def leaderboard_tables(found: BoardFolder) -> list[Table]:
     """One ranking for each board and context, then the runs that were left out."""
     tables = [_ranking(board, section) for board in found.boards for section in board.sections]
     if found.left_out:
@@ -14,7 +14,7 @@ def leaderboard_tables(found: Gathered) -> list[Table]:
     return tables
 
 
-def _ranking(board: Board, section: Section) -> Table:
+def _ranking(board: Board, section: BoardSection) -> Table:
     rows = [
         [
             line.entry.name,

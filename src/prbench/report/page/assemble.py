@@ -8,7 +8,7 @@ from markupsafe import Markup
 from prbench._version import __version__
 from prbench.report.page.check_sections import bias_section, calibration_section, cost_section
 from prbench.report.page.columns import Payload, pack
-from prbench.report.page.evidence import Evidence, read_runs
+from prbench.report.page.evidence import ReportEvidence, read_runs
 from prbench.report.page.findings import findings
 from prbench.report.page.groups import groups_section
 from prbench.report.page.ranking import ranking_section
@@ -24,7 +24,7 @@ MAX_BYTES = 24_000_000
 _PROSE_BYTES = 1_000_000
 """Room kept for what is not data."""
 
-_BEFORE: tuple[Callable[[Evidence], Section | None], ...] = (
+_BEFORE: tuple[Callable[[ReportEvidence], Section | None], ...] = (
     ranking_section,
     context_section,
     soundness_section,
@@ -70,13 +70,13 @@ def page_script() -> str:
     return f'(() => {{\n"use strict";\n{sources}\n}})();\n'
 
 
-def _sections(evidence: Evidence) -> Iterator[Section]:
+def _sections(evidence: ReportEvidence) -> Iterator[Section]:
     for make in _BEFORE:
         if section := make(evidence):
             yield section
 
 
-def _body(evidence: Evidence, texts: Texts, payload: Payload, sections: Sequence[Section]) -> Markup:
+def _body(evidence: ReportEvidence, texts: Texts, payload: Payload, sections: Sequence[Section]) -> Markup:
     links = {f"#{section.id}": section.nav for section in sections if section.nav}
     return fill(
         "report.html.jinja",
@@ -94,7 +94,7 @@ def _body(evidence: Evidence, texts: Texts, payload: Payload, sections: Sequence
     )
 
 
-def _notes(evidence: Evidence) -> Iterator[str]:
+def _notes(evidence: ReportEvidence) -> Iterator[str]:
     """What a reader must know before believing a number."""
     for entry in evidence.entries:
         if not entry.finished:

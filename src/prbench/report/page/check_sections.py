@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from markupsafe import Markup
 
-from prbench.report.page.evidence import Entry, Evidence
+from prbench.report.page.evidence import ReportedRun, ReportEvidence
 from prbench.show import Table, interval, percent
 from prbench.show.charts import figure, html_table, interval_mark, reliability, small_multiples
 from prbench.show.page import Section, context_label, fill
@@ -14,7 +14,7 @@ _NARROW = 130
 _UNKNOWN = "–"
 
 
-def bias_section(evidence: Evidence) -> Section | None:
+def bias_section(evidence: ReportEvidence) -> Section | None:
     """Does the longer answer win, or the first?"""
     rows = [_bias(entry, entry.headline) for entry in evidence.entries if entry.headline]
     if not rows:
@@ -36,7 +36,7 @@ def bias_section(evidence: Evidence) -> Section | None:
     return Section("bias", "Length and position", lead, body, "Bias")
 
 
-def _bias(entry: Entry, name: str) -> list[str | Markup]:
+def _bias(entry: ReportedRun, name: str) -> list[str | Markup]:
     length, position = entry.result.contexts[name].length, entry.result.contexts[name].position
     longer, first = length.longer_wins if length else None, position.first_preferred if position else None
     return [
@@ -58,7 +58,7 @@ def _correlation(estimate: Estimate | None) -> str:
     return text if estimate.low is None else f"{text} [{estimate.low:+.2f}, {estimate.high:+.2f}]"
 
 
-def calibration_section(evidence: Evidence) -> Section | None:
+def calibration_section(evidence: ReportEvidence) -> Section | None:
     """Whether confidence means what it says, for models that state one."""
     found = {
         entry.label: calibration
@@ -86,7 +86,7 @@ def calibration_section(evidence: Evidence) -> Section | None:
     )
 
 
-def cost_section(evidence: Evidence) -> Section:
+def cost_section(evidence: ReportEvidence) -> Section:
     """Time, tokens and money, measured."""
     rows = [list(_cost(entry)) for entry in evidence.entries]
     columns = [
@@ -112,7 +112,7 @@ def cost_section(evidence: Evidence) -> Section:
     return Section("cost", "Cost and latency", lead, body, "Cost")
 
 
-def _cost(entry: Entry) -> Iterator[str]:
+def _cost(entry: ReportedRun) -> Iterator[str]:
     usage, timing = entry.result.usage, entry.result.timing
     tokens = usage.tokens_in + usage.tokens_out
     saved = 1 - usage.distinct_calls / usage.calls_without_sharing if usage.calls_without_sharing else None

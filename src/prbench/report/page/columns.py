@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from prbench.report.page.evidence import Entry, Evidence
+from prbench.report.page.evidence import ReportedRun, ReportEvidence
 from prbench.report.page.pools import Pools, written_size
 from prbench.report.page.texts import Reconstruction, Reconstructions, Texts, dropped_positions
 from prbench.report.payload import Array, Block, BlockWriter, floats, smallest
@@ -35,7 +35,7 @@ class Payload:
     notes: tuple[str, ...]
 
 
-def pack(evidence: Evidence, texts: Texts, *, room: int) -> Payload:
+def pack(evidence: ReportEvidence, texts: Texts, *, room: int) -> Payload:
     """Pack runs and texts; texts get what is left of so many bytes."""
     pools = Pools()
     core = _core(evidence, texts, pools)
@@ -62,7 +62,7 @@ def pack(evidence: Evidence, texts: Texts, *, room: int) -> Payload:
     return Payload(index, tuple(blocks), fitted.notes)
 
 
-def _core(evidence: Evidence, texts: Texts, pools: Pools) -> Block:
+def _core(evidence: ReportEvidence, texts: Texts, pools: Pools) -> Block:
     """What the list, the filters and a pair's own texts need."""
     rows = evidence.rows
     writer = BlockWriter("core")
@@ -106,14 +106,19 @@ def _twins(rows: Sequence[PairRow]) -> list[int]:
     return twins
 
 
-def _credits(entry: Entry, context: str, rows: Sequence[PairRow]) -> Array:
+def _credits(entry: ReportedRun, context: str, rows: Sequence[PairRow]) -> Array:
     earned = {credit.row.id: round(200 * credit.credit) for credit in entry.credits[context].rows}
     codes = [earned.get(row.id, NO_VERDICT if row.id in entry.rows else NOT_ASKED) for row in rows]
     return np.array(codes, dtype=np.uint8)
 
 
 def _model(
-    number: int, entry: Entry, evidence: Evidence, rebuilt: Reconstruction | None, texts: Texts, pools: Pools
+    number: int,
+    entry: ReportedRun,
+    evidence: ReportEvidence,
+    rebuilt: Reconstruction | None,
+    texts: Texts,
+    pools: Pools,
 ) -> tuple[Json, Block]:
     """A model's records, context by context, and what the index says of them."""
     writer = BlockWriter(f"model-{number}")

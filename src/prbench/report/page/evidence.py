@@ -31,7 +31,7 @@ from prbench.results import (
 from prbench.types import CONTEXTS, Context, Record
 
 
-class Entry(NamedTuple):
+class ReportedRun(NamedTuple):
     """One model's run."""
 
     label: str
@@ -54,10 +54,10 @@ class Entry(NamedTuple):
         return self.result.headline
 
 
-class Evidence(NamedTuple):
+class ReportEvidence(NamedTuple):
     """All runs of a report, and every pair that one of them knows."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[ReportedRun, ...]
     rows: tuple[PairRow, ...]
     baseline_credits: Mapping[str, Credits]
     """Of the widest run's baselines, by name."""
@@ -69,7 +69,7 @@ class Evidence(NamedTuple):
         return tuple(sorted(names, key=context_order))
 
     @property
-    def widest(self) -> Entry:
+    def widest(self) -> ReportedRun:
         """The run with the most pairs; its baselines stand for all."""
         return _widest(self.entries)
 
@@ -90,7 +90,7 @@ def context_order(name: str) -> tuple[int, int]:
     return (list(CONTEXTS).index(context.name), context.k or 0)
 
 
-def read_runs(paths: Sequence[Path]) -> Evidence:
+def read_runs(paths: Sequence[Path]) -> ReportEvidence:
     """Read runs for one report.
 
     Raises:
@@ -100,10 +100,10 @@ def read_runs(paths: Sequence[Path]) -> Evidence:
         raise ConfigError("a report needs at least one run", hint="prbench report RUN… -o report.html")
     entries = _labelled([_read(path) for path in paths])
     check_versions(entry.facts.dataset for entry in entries)
-    return Evidence(entries, tuple(_all_rows(entries)), _baseline_credits(_widest(entries)))
+    return ReportEvidence(entries, tuple(_all_rows(entries)), _baseline_credits(_widest(entries)))
 
 
-def _read(path: Path) -> Entry:
+def _read(path: Path) -> ReportedRun:
     folder = RunFolder.existing(path)
     facts, rows, records = read_facts(folder), read_rows(folder), folder.records()
     finished = exists(folder.path / "result.json", raises=RunError)
@@ -112,7 +112,7 @@ def _read(path: Path) -> Entry:
     result = read_result(folder) if finished else recompute(folder, records.values())
     if set(result.contexts) != set(facts.contexts):
         raise _misfit(folder.path, "contexts")
-    return Entry(
+    return ReportedRun(
         label=facts.card.address,
         path=folder.path,
         config=read_settings(folder),
@@ -136,11 +136,11 @@ def _sorted_out(records: Iterable[Record]) -> dict[str, dict[str, tuple[Record, 
     }
 
 
-def _widest(entries: Sequence[Entry]) -> Entry:
+def _widest(entries: Sequence[ReportedRun]) -> ReportedRun:
     return max(entries, key=lambda entry: len(entry.rows))
 
 
-def _baseline_credits(entry: Entry) -> dict[str, Credits]:
+def _baseline_credits(entry: ReportedRun) -> dict[str, Credits]:
     records: dict[str, list[Record]] = {}
     for score in read_baselines(RunFolder(entry.path)):
         records.setdefault(score.baseline, []).append(score.record())
@@ -155,7 +155,7 @@ def _misfit(path: Path, what: str) -> PrbenchError:
     return damaged(path / "result.json", f"its {what} are not those of the run", raises=RunError, hint=hint)
 
 
-def _labelled(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+def _labelled(entries: Sequence[ReportedRun]) -> tuple[ReportedRun, ...]:
     labels = [entry.label for entry in entries]
     named = [
         entry if labels.count(entry.label) == 1 else entry._replace(label=f"{entry.label} · {entry.path.name}")
@@ -168,8 +168,8 @@ def _labelled(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     )
 
 
-def _all_rows(entries: Sequence[Entry]) -> list[PairRow]:
-    known: dict[str, tuple[PairRow, Entry]] = {}
+def _all_rows(entries: Sequence[ReportedRun]) -> list[PairRow]:
+    known: dict[str, tuple[PairRow, ReportedRun]] = {}
     for entry in sorted(entries, key=lambda entry: -len(entry.rows)):
         for row in entry.rows.values():
             first, owner = known.setdefault(row.id, (row, entry))

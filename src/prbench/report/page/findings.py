@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from prbench.report.page.evidence import Entry, Evidence
+from prbench.report.page.evidence import ReportedRun, ReportEvidence
 from prbench.results import GAIN, SPECIFICITY, verdict
 from prbench.show import interval, percent, points
 from prbench.show.page import context_words
@@ -20,7 +20,7 @@ class Tile(NamedTuple):
     meaning: str
 
 
-class Findings(NamedTuple):
+class PageFindings(NamedTuple):
     """What stands on top of a page."""
 
     title: str
@@ -31,7 +31,7 @@ class Findings(NamedTuple):
     tiles: tuple[Tile, ...]
 
 
-def findings(evidence: Evidence) -> Findings:
+def findings(evidence: ReportEvidence) -> PageFindings:
     """Sum a report up."""
     widest = evidence.widest
     dataset = widest.facts.dataset
@@ -46,21 +46,21 @@ def findings(evidence: Evidence) -> Findings:
     best = max(judged, key=lambda entry: _accuracy(entry).value or 0.0, default=None)
     title = "Does the model know what this user wants?"
     if best is None:
-        return Findings(title, scope, ("No run has a verdict yet.",), "", ())
-    return Findings(title, scope, tuple(_sentences(best, judged)), _whose(best), tuple(_tiles(best)))
+        return PageFindings(title, scope, ("No run has a verdict yet.",), "", ())
+    return PageFindings(title, scope, tuple(_sentences(best, judged)), _whose(best), tuple(_tiles(best)))
 
 
-def _whose(best: Entry) -> str:
+def _whose(best: ReportedRun) -> str:
     return f"{best.label}, shown {context_words(str(best.headline))}"
 
 
-def _accuracy(entry: Entry) -> Estimate:
+def _accuracy(entry: ReportedRun) -> Estimate:
     if entry.headline is None:
         return Estimate.undefined()
     return entry.result.contexts[entry.headline].accuracy
 
 
-def _sentences(best: Entry, judged: Sequence[Entry]) -> list[str]:
+def _sentences(best: ReportedRun, judged: Sequence[ReportedRun]) -> list[str]:
     told = [verdict(best.result).sentence]
     specific = [found for entry in judged if (found := entry.result.effects.specificity) is not None]
     if specific:
@@ -72,7 +72,7 @@ def _sentences(best: Entry, judged: Sequence[Entry]) -> list[str]:
     return told
 
 
-def _tiles(best: Entry) -> list[Tile]:
+def _tiles(best: ReportedRun) -> list[Tile]:
     context = best.result.contexts[str(best.headline)]
     tiles = [Tile(f"{percent(context.accuracy.value)} %", "accuracy", _range(context.accuracy), "chance is 50")]
     for effect in (GAIN, SPECIFICITY):

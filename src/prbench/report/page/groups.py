@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from prbench.report.page.evidence import Entry, Evidence
+from prbench.report.page.evidence import ReportedRun, ReportEvidence
 from prbench.results import Credit, Measure
 from prbench.show import Table, interval
 from prbench.show.charts import figure, heat_class, heat_table
@@ -17,7 +17,7 @@ from prbench.stats import Estimate
 _NO_CATEGORY = "(none)"
 
 
-def groups_section(evidence: Evidence) -> Section | None:
+def groups_section(evidence: ReportEvidence) -> Section | None:
     """Accuracy by category and by what decides the pair."""
     entries = [entry for entry in evidence.entries if entry.headline]
     parts = [
@@ -37,7 +37,7 @@ def groups_section(evidence: Evidence) -> Section | None:
     return Section("groups", "Where it works", lead, fill("beside.html.jinja", parts=parts), "Groups")
 
 
-def _heat(entries: Sequence[Entry], kind: str, found: Mapping[str, Mapping[str, Estimate]]) -> Markup:
+def _heat(entries: Sequence[ReportedRun], kind: str, found: Mapping[str, Mapping[str, Estimate]]) -> Markup:
     names = sorted({name for groups in found.values() for name in groups})
     if not names or names == [_NO_CATEGORY]:
         return Markup("")
@@ -55,7 +55,7 @@ def _heat(entries: Sequence[Entry], kind: str, found: Mapping[str, Mapping[str, 
     return Markup("<h3>{}</h3>{}").format(title, figure(drawing, Table(title, [kind, *labels], rows, notes)))
 
 
-def _cell(kind: str, name: str, number: int, entry: Entry, estimate: Estimate | None) -> HeatCell:
+def _cell(kind: str, name: str, number: int, entry: ReportedRun, estimate: Estimate | None) -> HeatCell:
     if estimate is None or estimate.value is None:
         return HeatCell("–", "heat-none")
     value = f"{100 * estimate.value:.0f}"
@@ -70,11 +70,11 @@ def _with_n(estimate: Estimate | None) -> str:
     return f"{interval(estimate)} n={estimate.n:,}" if estimate else "–"
 
 
-def _categories(entry: Entry) -> Mapping[str, Estimate]:
+def _categories(entry: ReportedRun) -> Mapping[str, Estimate]:
     return entry.result.contexts[str(entry.headline)].categories
 
 
-def _axes(entry: Entry) -> dict[str, Estimate]:
+def _axes(entry: ReportedRun) -> dict[str, Estimate]:
     """Accuracy by axis; a pair that several axes decide counts under each."""
     groups: dict[str, list[Credit]] = defaultdict(list)
     for credit in entry.credits[str(entry.headline)].rows:

@@ -12,7 +12,7 @@ _LENGTHS = (8000, 4000, 2000, 1400, 1000, 700, 500, 350, 250, 180, 120, 80)
 """To how many characters long texts are cut, step by step."""
 
 
-class Fitted(NamedTuple):
+class FittedBlocks(NamedTuple):
     """Blocks that fit, and what was cut for it."""
 
     blocks: dict[str, list[Block]]
@@ -65,7 +65,7 @@ class Pools:
         """For each post, the number of its text: two people may have written the same."""
         return self._post_texts
 
-    def fit(self, room: int) -> Fitted:
+    def fit(self, room: int) -> FittedBlocks:
         """All texts in blocks that take at most so many bytes in the page, or cannot be cut further.
 
         Whichever takes more room, posts or judges' words, is cut a step shorter, until all fits.
@@ -83,7 +83,7 @@ class Pools:
             for pool in names
             if pool in cut
         ]
-        return Fitted(blocks, tuple(notes))
+        return FittedBlocks(blocks, tuple(notes))
 
     def _all(self) -> tuple[TextPool, ...]:
         return (self.questions, self.answers, self.rubrics, self.posts, self.words)

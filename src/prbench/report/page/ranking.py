@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from prbench.report.page.evidence import Entry, Evidence, credit_by_pair
+from prbench.report.page.evidence import ReportedRun, ReportEvidence, credit_by_pair
 from prbench.results import BaselineResult, ContextResult, Credits, rank_credits
 from prbench.show import interval, percent
 from prbench.show.charts import interval_mark, interval_scale
@@ -14,7 +14,7 @@ from prbench.stats import Standing
 from prbench.types import Context
 
 
-class Line(NamedTuple):
+class RankingLine(NamedTuple):
     """One line of a ranking."""
 
     label: str
@@ -31,7 +31,7 @@ class Line(NamedTuple):
         return -1.0 if value is None else value
 
 
-class Ranked(NamedTuple):
+class RankedLine(NamedTuple):
     """A line as it is shown."""
 
     rank: str
@@ -48,7 +48,7 @@ class Ranked(NamedTuple):
     pairs: str
 
 
-def ranking_section(evidence: Evidence) -> Section:
+def ranking_section(evidence: ReportEvidence) -> Section:
     """The ranking by headline context, and folded below it one for each context."""
     lines = [line for entry in evidence.entries if (line := _line(entry, entry.headline))]
     tables = [_table("Models by accuracy", [*_baselines(evidence), *lines])]
@@ -72,47 +72,47 @@ def ranking_section(evidence: Evidence) -> Section:
     return Section("ranking", "Ranking", lead, body, "Ranking")
 
 
-def ranked_lines(lines: Sequence[Line]) -> list[Ranked]:
+def ranked_lines(lines: Sequence[RankingLine]) -> list[RankedLine]:
     """Baselines first, then models from best to worst, with group letters and the ranks that the data leave open."""
     places = _standings(lines)
     ordered = sorted(lines, key=lambda line: (not line.baseline, -line.value, line.label))
     return [_ranked(line, places.get(_name(line))) for line in ordered]
 
 
-def _table(title: str, lines: Sequence[Line]) -> dict[str, object]:
+def _table(title: str, lines: Sequence[RankingLine]) -> dict[str, object]:
     return {"title": title, "lines": ranked_lines(lines)}
 
 
-def _line(entry: Entry, context: str | None) -> Line | None:
+def _line(entry: ReportedRun, context: str | None) -> RankingLine | None:
     if context is None or context not in entry.credits:
         return None
-    return Line(entry.label, context, entry.result.contexts[context], entry.credits[context])
+    return RankingLine(entry.label, context, entry.result.contexts[context], entry.credits[context])
 
 
-def _baselines(evidence: Evidence) -> list[Line]:
+def _baselines(evidence: ReportEvidence) -> list[RankingLine]:
     entry = evidence.widest
     models = {other.facts.card.address for other in evidence.entries}
     return [
-        Line(name, "none", entry.result.baselines[name], credits, baseline=True)
+        RankingLine(name, "none", entry.result.baselines[name], credits, baseline=True)
         for name, credits in evidence.baseline_credits.items()
         if name not in models
     ]
 
 
-def _standings(lines: Sequence[Line]) -> dict[str, Standing]:
+def _standings(lines: Sequence[RankingLine]) -> dict[str, Standing]:
     places = rank_credits({_name(line): credit_by_pair(line.credits) for line in lines})
     return {place.name: place for place in places} if len(places) > 1 else {}
 
 
-def _name(line: Line) -> str:
+def _name(line: RankingLine) -> str:
     return f"baseline\0{line.label}" if line.baseline else line.label
 
 
-def _ranked(line: Line, place: Standing | None) -> Ranked:
+def _ranked(line: RankingLine, place: Standing | None) -> RankedLine:
     scored = line.scored
     coverage, couples = scored.coverage, scored.couple_coverage
     missing = scored.without_verdict if isinstance(scored, ContextResult) else None
-    return Ranked(
+    return RankedLine(
         rank=_ranks(place),
         label=line.label,
         context=context_label(line.context),
@@ -134,7 +134,7 @@ def _ranks(place: Standing | None) -> str:
     return str(place.best_rank) if place.best_rank == place.worst_rank else f"{place.best_rank}–{place.worst_rank}"
 
 
-def _notes(evidence: Evidence) -> list[str]:
+def _notes(evidence: ReportEvidence) -> list[str]:
     notes = [
         "In percent, with 95 % intervals clustered by user and question; ties count ½. Lines that share a letter "
         "cannot be told apart (paired tests, Holm-corrected); the rank is the range left open.",

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import tomli_w
 
 from prbench.report.command import reproduction
-from prbench.report.page.evidence import Entry, Evidence
+from prbench.report.page.evidence import ReportedRun, ReportEvidence
 from prbench.show import Table
 from prbench.show.page import Section, fill
 
@@ -37,7 +37,7 @@ class Manifest(NamedTuple):
     warnings: list[str]
 
 
-def reproduce_section(evidence: Evidence) -> Section:
+def reproduce_section(evidence: ReportEvidence) -> Section:
     """Each run's manifest, and where each number stands."""
     manifests = [_manifest(entry) for entry in evidence.entries]
     table = Table(
@@ -52,7 +52,7 @@ def reproduce_section(evidence: Evidence) -> Section:
     return Section("reproduce", "Reproduce", lead, body, "Reproduce")
 
 
-def _manifest(entry: Entry) -> Manifest:
+def _manifest(entry: ReportedRun) -> Manifest:
     card, dataset = entry.facts.card, entry.facts.dataset
     facts = [
         ("model", card.address),

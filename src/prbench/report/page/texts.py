@@ -6,12 +6,12 @@ They come from the suite, never from the run, and only if the suite at hand is, 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from prbench.contexts import ContextBuilder, Unfit
+from prbench.contexts import ContextBuilder, ShownPosts, Unfit
 from prbench.data import Suite, load_pairs
 from prbench.data.fingerprint import fingerprint
 from prbench.errors import PrbenchError
 from prbench.models import load_model
-from prbench.report.page.evidence import Entry, Evidence
+from prbench.report.page.evidence import ReportedRun, ReportEvidence
 from prbench.types import Context, Pair, Post, Record
 
 
@@ -25,14 +25,7 @@ class Texts(NamedTuple):
     """Why some or all texts are missing, in words for the page."""
 
 
-class ShownPosts(NamedTuple):
-    """The posts from which a model was shown some, and whose they are."""
-
-    user: str | None
-    posts: tuple[Post, ...]
-
-
-def load_texts(evidence: Evidence) -> Texts:
+def load_texts(evidence: ReportEvidence) -> Texts:
     """Load each run's suite and check it against the run; what does not match is left out and said."""
     pairs: dict[str, Pair] = {}
     suites: dict[str, Suite] = {}
@@ -51,7 +44,7 @@ def load_texts(evidence: Evidence) -> Texts:
     return Texts(pairs, suites, tuple(problems))
 
 
-def _load(entry: Entry) -> Suite | str:
+def _load(entry: ReportedRun) -> Suite | str:
     config = entry.config
     try:
         return load_pairs(config.suite, columns=config.columns or None, revision=config.revision)
@@ -59,7 +52,7 @@ def _load(entry: Entry) -> Suite | str:
         return f"The suite {config.suite!r} cannot be read here ({error.message})."
 
 
-def _matching(entry: Entry, suite: Suite | str) -> dict[str, Pair] | str:
+def _matching(entry: ReportedRun, suite: Suite | str) -> dict[str, Pair] | str:
     if isinstance(suite, str):
         return suite
     pairs = {pair.id: pair for pair in suite if pair.id in entry.rows}
@@ -114,7 +107,7 @@ class Reconstructions:
         self._suites = texts.suites
         self._made: dict[tuple[int, int, str], Reconstruction] = {}
 
-    def of(self, entry: Entry) -> Reconstruction | None:
+    def of(self, entry: ReportedRun) -> Reconstruction | None:
         """Of a run; None where its suite is not at hand."""
         suite = self._suites.get(str(entry.path))
         if suite is None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
-from prbench.report.page.evidence import Entry, Evidence
+from prbench.report.page.evidence import ReportedRun, ReportEvidence
 from prbench.results import DIFFERENCES, HEADROOM, HIGH_STAKES, HIGH_STAKES_TOGETHER, SOUNDNESS
 from prbench.show import Table, interval, points
 from prbench.show.charts import (
@@ -23,7 +23,7 @@ from prbench.types import Context
 _NO_CATEGORY = "(none)"
 
 
-def context_section(evidence: Evidence) -> Section | None:
+def context_section(evidence: ReportEvidence) -> Section | None:
     """Accuracy per context as lines: a model that uses the user rises with the own posts and falls with others'."""
     if len(evidence.contexts) < 2:
         return None
@@ -47,7 +47,7 @@ def context_section(evidence: Evidence) -> Section | None:
     return Section("contexts", "Does it use the user?", lead, body, "Contexts")
 
 
-def _points(entry: Entry, contexts: Sequence[str]) -> list[ContextPoint]:
+def _points(entry: ReportedRun, contexts: Sequence[str]) -> list[ContextPoint]:
     found = entry.result.contexts
     return [
         ContextPoint(name, found[name].accuracy if name in found else None, Context.parse(name).leaks)
@@ -55,7 +55,7 @@ def _points(entry: Entry, contexts: Sequence[str]) -> list[ContextPoint]:
     ]
 
 
-def _effects(evidence: Evidence) -> Markup:
+def _effects(evidence: ReportEvidence) -> Markup:
     """What the own posts add, against nobody's, another's and the opposite user's."""
     rows = []
     for entry in evidence.entries:
@@ -72,7 +72,7 @@ def _effects(evidence: Evidence) -> Markup:
     return html_table(Table("What the user's posts add", ["model", *names, HEADROOM.name], rows, notes))
 
 
-def soundness_section(evidence: Evidence) -> Section | None:
+def soundness_section(evidence: ReportEvidence) -> Section | None:
     """What showing a user's posts does to telling sound answers from flawed ones."""
     found = {entry.label: change for entry in evidence.entries if (change := entry.result.effects.soundness)}
     if not found:
@@ -88,7 +88,7 @@ def soundness_section(evidence: Evidence) -> Section | None:
     )
 
 
-def users_section(evidence: Evidence) -> Section | None:
+def users_section(evidence: ReportEvidence) -> Section | None:
     """The spread over users."""
     judged = [(entry, context) for entry in evidence.entries if (context := entry.headline)]
     coverage = {entry.label: found for entry, context in judged if (found := entry.result.contexts[context].coverage)}
@@ -123,7 +123,7 @@ def _worst_users(coverage: Mapping[str, Coverage], most: int = 5) -> Markup:
     return fill("folded.html.jinja", summary=table.title, body=html_table(table))
 
 
-def mirror_section(evidence: Evidence) -> Section | None:
+def mirror_section(evidence: ReportEvidence) -> Section | None:
     """Both halves of a mirrored couple right on the same two answers."""
     rows, everything = [], []
     for entry in evidence.entries:

@@ -25,7 +25,7 @@ _WATCHED = ("config.toml", "records.jsonl", "result.json")
 _POLICY = re.compile(r'(<meta http-equiv="Content-Security-Policy" content=")([^"]*)(">)')
 
 
-class Progress(NamedTuple):
+class RunProgress(NamedTuple):
     """How far one run has come."""
 
     name: str
@@ -34,7 +34,7 @@ class Progress(NamedTuple):
     finished: bool
 
 
-class Live:
+class LivePages:
     """The pages of some runs, kept up to date.
 
     Args:
@@ -84,19 +84,19 @@ class Live:
         """End `follow`."""
         self._stop.set()
 
-    def progress(self) -> list[Progress]:
+    def progress(self) -> list[RunProgress]:
         """How far each run has come, cheap enough to be asked every second."""
         return [self._progress(path) for path in self._runs]
 
-    def _progress(self, path: Path) -> Progress:
+    def _progress(self, path: Path) -> RunProgress:
         try:
             facts = read_facts(RunFolder(path))
         except PrbenchError:  # its folder was taken away: the page stays, and `problem` says why it is not renewed
-            return Progress(path.name, 0, 0, False)
+            return RunProgress(path.name, 0, 0, False)
         records, result = path / "records.jsonl", path / "result.json"
         finished = result.is_file() and (not records.is_file() or _time(result) >= _time(records))
         expected = facts.dataset.counts.pairs * len(facts.contexts) * facts.expected
-        return Progress(path.name, self._count(records), expected, finished)
+        return RunProgress(path.name, self._count(records), expected, finished)
 
     def _count(self, path: Path) -> int:
         """Lines of a file that only grows: those counted before are not read again."""

@@ -12,7 +12,7 @@ from typing import Any
 import uvicorn
 
 from prbench.errors import ConfigError
-from prbench.report.view.live import Live, page_policy
+from prbench.report.view.live import LivePages, page_policy
 from prbench.web import LOOPBACK, listen, server_config
 
 _HEADERS = {
@@ -36,7 +36,7 @@ class Server:
         listener: The socket it answers on.
     """
 
-    def __init__(self, live: Live, listener: socket.socket) -> None:
+    def __init__(self, live: LivePages, listener: socket.socket) -> None:
         self.live = live
         self.server_address: tuple[str, int] = listener.getsockname()
         self._hosts = {f"{name}:{self.port}".encode() for name in (LOOPBACK, "localhost")}
@@ -76,7 +76,7 @@ class Server:
 
 
 @contextmanager
-def serve(live: Live, port: int = 0) -> Iterator[Server]:
+def serve(live: LivePages, port: int = 0) -> Iterator[Server]:
     """Serve in threads of their own until the block ends.
 
     Args:

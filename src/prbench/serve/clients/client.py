@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from prbench.errors import MissingExtraError
-from prbench.serve.items import Item
+from prbench.serve.items import ScoreItem
 from prbench.serve.settings import read_token
 
 try:
@@ -102,7 +102,7 @@ class RewardClient:
         """Close the connections."""
         self._http.close()
 
-    def score(self, items: Sequence[Item | Mapping[str, Any]]) -> list[float | None]:
+    def score(self, items: Sequence[ScoreItem | Mapping[str, Any]]) -> list[float | None]:
         """Score items, in their order; None only where an item was dropped.
 
         Raises:
@@ -183,8 +183,8 @@ class RewardClient:
         raise RewardError(f"{self.url} refused: {_said(response)}")
 
 
-def _body(item: Item | Mapping[str, Any]) -> dict[str, Any]:
-    if isinstance(item, Item):
+def _body(item: ScoreItem | Mapping[str, Any]) -> dict[str, Any]:
+    if isinstance(item, ScoreItem):
         return item.model_dump(mode="json", exclude_defaults=True)
     return {name: value for name, value in item.items() if value is not None}
 

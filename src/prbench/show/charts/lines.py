@@ -26,7 +26,7 @@ class LinePoint(NamedTuple):
     high: float | None = None
 
 
-class Line(NamedTuple):
+class ChartLine(NamedTuple):
     """One line of a chart."""
 
     label: str
@@ -37,7 +37,7 @@ class Line(NamedTuple):
 
 def line_chart(
     name: str,
-    lines: Sequence[Line],
+    lines: Sequence[ChartLine],
     *,
     across: str,
     what: str,
@@ -57,7 +57,7 @@ def line_chart(
         bounds: Lowest and highest on the left, where several charts are to be compared; default: what is drawn.
 
     Example:
-        >>> line = Line("tea", [LinePoint(1, 0.5), LinePoint(2, 0.75)])
+        >>> line = ChartLine("tea", [LinePoint(1, 0.5), LinePoint(2, 0.75)])
         >>> "tea from 0.50 at 1 to 0.75 at 2" in line_chart("cups", [line], across="k", what="Cups")
         True
     """
@@ -69,11 +69,11 @@ def line_chart(
     return chart(WIDTH, HEIGHT, f"{what}: {name}", f"{said}.", parts)
 
 
-def line_bounds(lines: Sequence[Line]) -> tuple[float, float]:
+def line_bounds(lines: Sequence[ChartLine]) -> tuple[float, float]:
     """From the lowest to the highest that is drawn; bands count for the main lines only.
 
     Example:
-        >>> line_bounds([Line("tea", [LinePoint(1, 0.5, 0.25, 0.75)])])
+        >>> line_bounds([ChartLine("tea", [LinePoint(1, 0.5, 0.25, 0.75)])])
         (0.25, 0.75)
     """
     values = [point.value for line in lines for point in line.points]
@@ -85,7 +85,7 @@ def line_bounds(lines: Sequence[Line]) -> tuple[float, float]:
 
 
 def _drawing(
-    lines: Sequence[Line], across: str, bounds: tuple[float, float], logarithmic: bool, digits: int
+    lines: Sequence[ChartLine], across: str, bounds: tuple[float, float], logarithmic: bool, digits: int
 ) -> Iterator[Markup]:
     xs = sorted({point.x for line in lines for point in line.points})
     warp: Callable[[float], float] = math.log2 if logarithmic and xs[0] > 0 else float
@@ -118,7 +118,7 @@ def _ticks(xs: Sequence[float], logarithmic: bool) -> list[float]:
     return list(xs[::step])
 
 
-def _line(line: Line, right: Callable[[float], float], up: Callable[[float], float]) -> Iterator[Markup]:
+def _line(line: ChartLine, right: Callable[[float], float], up: Callable[[float], float]) -> Iterator[Markup]:
     ends = [
         (right(point.x), up(point.low), up(point.high))
         for point in line.points
@@ -134,7 +134,7 @@ def _line(line: Line, right: Callable[[float], float], up: Callable[[float], flo
         yield element("path", d=path([start, end]), class_=_CLASSES[line.tone])
 
 
-def _words(line: Line, digits: int) -> str:
+def _words(line: ChartLine, digits: int) -> str:
     first, last = line.points[0], line.points[-1]
     if first.x == last.x:
         return f"{line.label} {first.value:.{digits}f} at {first.x:g}"

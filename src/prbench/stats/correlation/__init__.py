@@ -8,23 +8,23 @@ from prbench.stats.correlation.coefficients import COEFFICIENTS, Coefficient, ch
 from prbench.stats.correlation.partial import Partial, partial_correlation
 from prbench.stats.correlation.permutation import PERMUTATIONS, PermutationTest, permutation_test
 from prbench.stats.correlation.power import fisher_interval, models_needed, power_table
-from prbench.stats.correlation.resampling import Items, Jackknife, jackknife, over_items, over_models
+from prbench.stats.correlation.resampling import ItemScores, Jackknife, jackknife, over_items, over_models
 from prbench.stats.correlation.rivals import Rivalry, Williams, compare_benchmarks, williams
 from prbench.stats.correlation.simulated import Design, Power, simulated_power
-from prbench.stats.correlation.verdict import Verdict, rivalry_verdict, verdict
+from prbench.stats.correlation.verdict import CorrelationVerdict, rivalry_verdict, verdict
 
 __all__ = [
     "COEFFICIENTS",
     "PERMUTATIONS",
     "Coefficient",
+    "CorrelationVerdict",
     "Design",
-    "Items",
+    "ItemScores",
     "Jackknife",
     "Partial",
     "PermutationTest",
     "Power",
     "Rivalry",
-    "Verdict",
     "Williams",
     "chance_level",
     "coefficient",

@@ -41,7 +41,7 @@ class Jackknife:
 
 
 @dataclass(frozen=True, eq=False)
-class Items:
+class ItemScores:
     """What every model earned on every item, and which items belong together."""
 
     scores: Floats
@@ -88,8 +88,8 @@ def over_models(
 
 def over_items(
     name: Coefficient,
-    benchmark: Items,
-    downstream: Items,
+    benchmark: ItemScores,
+    downstream: ItemScores,
     rng: np.random.Generator,
     *,
     resamples: int = RESAMPLES,
@@ -102,7 +102,7 @@ def over_items(
     Example:
         >>> clusters = Clusters.of(range(40), range(40))
         >>> steps = np.arange(40) < np.array([[10], [20], [30], [35]])
-        >>> items = Items(steps.astype(float), clusters)
+        >>> items = ItemScores(steps.astype(float), clusters)
         >>> over_items("spearman", items, items, np.random.default_rng(0)).value
         1.0
     """
@@ -183,7 +183,7 @@ def _copy_numbers(drawn: NDArray[np.int64]) -> NDArray[np.int64]:
     return numbers
 
 
-def _resampled_scores(items: Items, rng: np.random.Generator, resamples: int, level: float) -> Floats | None:
+def _resampled_scores(items: ItemScores, rng: np.random.Generator, resamples: int, level: float) -> Floats | None:
     """Bootstrap means of shape (resamples, models), as far spread as clustered errors say; None for one cluster.
 
     The pigeonhole bootstrap alone is up to √3 too wide, and with few clusters a little too narrow (see `intervals`).

@@ -12,14 +12,14 @@ from prbench.stats.estimate import Estimate
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CorrelationVerdict:
     """A sentence, and whether the data carry the claim."""
 
     significant: bool
     sentence: str
 
 
-def verdict(correlation: Estimate, p: float | None, *, alpha: float = 0.05) -> Verdict:
+def verdict(correlation: Estimate, p: float | None, *, alpha: float = 0.05) -> CorrelationVerdict:
     """Judge one rank correlation.
 
     Args:
@@ -39,10 +39,12 @@ def verdict(correlation: Estimate, p: float | None, *, alpha: float = 0.05) -> V
     """
     value, models = correlation.value, correlation.n
     if value is None or p is None:
-        return Verdict(False, f"nothing can be said: over {models} models one of the two rankings does not vary")
+        return CorrelationVerdict(
+            False, f"nothing can be said: over {models} models one of the two rankings does not vary"
+        )
     least_p = 2 / math.factorial(min(models, 20))
     if least_p >= alpha:
-        return Verdict(
+        return CorrelationVerdict(
             False,
             f"{models} models are too few: even a perfect agreement has p = {least_p:.2f}; take at least 5",
         )
@@ -50,13 +52,15 @@ def verdict(correlation: Estimate, p: float | None, *, alpha: float = 0.05) -> V
     if p < alpha and _one_sided_of_nothing(correlation):
         direction = "" if value > 0 else ", in the wrong direction: what the benchmark prefers does worse"
         interval = f"[{correlation.low:.2f}, {correlation.high:.2f}]"
-        return Verdict(True, f"{said} {interval} over {models} models is significant (two-sided p {_p(p)}){direction}")
-    return Verdict(
+        return CorrelationVerdict(
+            True, f"{said} {interval} over {models} models is significant (two-sided p {_p(p)}){direction}"
+        )
+    return CorrelationVerdict(
         False, f"{said} over {models} models does not show that the ranking carries over: {_why(value, p, alpha)}"
     )
 
 
-def rivalry_verdict(difference: Estimate, p: float | None, *, alpha: float = 0.05) -> Verdict:
+def rivalry_verdict(difference: Estimate, p: float | None, *, alpha: float = 0.05) -> CorrelationVerdict:
     """Judge whether one benchmark predicts better than another.
 
     Example:
@@ -64,13 +68,13 @@ def rivalry_verdict(difference: Estimate, p: float | None, *, alpha: float = 0.0
         'neither is shown to predict better: difference of ρ +0.20 [-0.30, +0.60] over 12 models, p = 0.40'
     """
     if difference.value is None or p is None:
-        return Verdict(False, "nothing can be said: one of the rankings does not vary")
+        return CorrelationVerdict(False, "nothing can be said: one of the rankings does not vary")
     interval = "" if difference.low is None else f" [{difference.low:+.2f}, {difference.high:+.2f}]"
     facts = f"difference of ρ {difference.value:+.2f}{interval} over {difference.n} models"
     if p < alpha and _one_sided_of_nothing(difference):
         better = "the benchmark predicts better" if difference.value > 0 else "the rival predicts better"
-        return Verdict(True, f"{better}: {facts} is significant (p {_p(p)})")
-    return Verdict(False, f"neither is shown to predict better: {facts}, p {_p(p)}")
+        return CorrelationVerdict(True, f"{better}: {facts} is significant (p {_p(p)})")
+    return CorrelationVerdict(False, f"neither is shown to predict better: {facts}, p {_p(p)}")
 
 
 def _one_sided_of_nothing(estimate: Estimate) -> bool:

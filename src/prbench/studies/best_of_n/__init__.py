@@ -3,14 +3,20 @@
 from prbench.studies.best_of_n.conclusion import read_curves
 from prbench.studies.best_of_n.outcome import Entered, World
 from prbench.studies.best_of_n.recipe import STAGES, Stage, best_of_n
-from prbench.studies.best_of_n.settings import Ranked, Settings, make_settings, parse_model, read_settings
+from prbench.studies.best_of_n.settings import (
+    BestOfNConfig,
+    RewardModelConfig,
+    make_settings,
+    parse_model,
+    read_settings,
+)
 from prbench.studies.best_of_n.tables import best_of_n_tables
 
 __all__ = [
     "STAGES",
+    "BestOfNConfig",
     "Entered",
-    "Ranked",
-    "Settings",
+    "RewardModelConfig",
     "Stage",
     "World",
     "best_of_n",

@@ -16,8 +16,8 @@ from prbench.config import digest
 from prbench.data.fingerprint import hash_text
 from prbench.errors import StudyError
 from prbench.models import Generator, ModelCard
-from prbench.studies.best_of_n.items import Item
-from prbench.studies.best_of_n.settings import Settings
+from prbench.studies.best_of_n.items import StudyItem
+from prbench.studies.best_of_n.settings import BestOfNConfig
 from prbench.studies.policy import draw_styles, policy_prompt
 from prbench.types import Frozen, Outcome, Pair, Prompt, Status
 
@@ -60,7 +60,7 @@ class Slot(NamedTuple):
     question: str
 
 
-def item_slots(item: Item, settings: Settings, card: ModelCard) -> list[Slot]:
+def item_slots(item: StudyItem, settings: BestOfNConfig, card: ModelCard) -> list[Slot]:
     """The N places of an item. Without posts they depend on the question alone, so all who ask it share them."""
     counted: Counter[Prompt] = Counter()
     slots = []
@@ -103,7 +103,7 @@ def draw_candidates(
     path: Path,
     slots: Mapping[str, Slot],
     policy: Generator,
-    settings: Settings,
+    settings: BestOfNConfig,
     heard: Callable[[Candidate], None] = lambda candidate: None,
     budget: Budget | None = None,
 ) -> dict[str, Candidate]:
@@ -127,7 +127,7 @@ def draw_candidates(
 
 
 def _draw(
-    slots: Sequence[Slot], attempt: int, policy: Generator, settings: Settings
+    slots: Sequence[Slot], attempt: int, policy: Generator, settings: BestOfNConfig
 ) -> Iterator[tuple[Candidate, float]]:
     """Have texts written for places; yields each with what it cost."""
     by_prompt: dict[Prompt, dict[int, Slot]] = defaultdict(dict)

@@ -12,7 +12,7 @@ from prbench.files import exists, read_model
 from prbench.results.folder import RunFolder
 from prbench.studies.best_of_n.candidates import EMPTY, Candidate
 from prbench.studies.best_of_n.grades import Exam, Graded
-from prbench.studies.best_of_n.items import Item, Selected
+from prbench.studies.best_of_n.items import Selected, StudyItem
 from prbench.studies.best_of_n.outcome import (
     BestOfCurves,
     CandidateCounts,
@@ -25,7 +25,7 @@ from prbench.studies.best_of_n.outcome import (
 )
 from prbench.studies.best_of_n.reward_models import RewardModel
 from prbench.studies.best_of_n.scores import ItemCandidate, noised_scores
-from prbench.studies.best_of_n.settings import Settings
+from prbench.studies.best_of_n.settings import BestOfNConfig
 from prbench.studies.study import FILE as STUDY
 from prbench.studies.study import Study
 from prbench.texts import is_degenerate
@@ -48,7 +48,7 @@ class Results(NamedTuple):
     """Ranked models that learnt from the judge's own training split, and which that is."""
 
     @property
-    def items(self) -> Sequence[Item]:
+    def items(self) -> Sequence[StudyItem]:
         """Who asks what."""
         return self.selected.items
 
@@ -58,7 +58,7 @@ class Results(NamedTuple):
         return {place: found.grade.score for place, found in self.graded.items()}
 
 
-def conclude(folder: RunFolder, settings: Settings, everything: Suite, results: Results) -> BestOfCurves:
+def conclude(folder: RunFolder, settings: BestOfNConfig, everything: Suite, results: Results) -> BestOfCurves:
     """Compute all curves and write `curves.json` and `study.json`."""
     world = _world(settings, results)
     entered = _entered(results, settings.seed)
@@ -102,12 +102,12 @@ def read_curves(path: Path) -> BestOfCurves:
     return read_model(path / CURVES, BestOfCurves, raises=StudyError, hint=hint)
 
 
-def questions(items: Sequence[Item]) -> int:
+def questions(items: Sequence[StudyItem]) -> int:
     """How many distinct questions are asked."""
     return len({item.pair.question for item in items})
 
 
-def _world(settings: Settings, results: Results) -> World:
+def _world(settings: BestOfNConfig, results: Results) -> World:
     valid = {item: [one.key for one in listed if one.status == "ok"] for item, listed in results.candidates.items()}
     n = settings.n if settings.candidates == "policy" else min(settings.n, max(map(len, valid.values())))
     k = min(settings.endpoint, n)
@@ -129,7 +129,7 @@ def _entered(results: Results, seed: int) -> list[Entered]:
 
 
 def _details(
-    settings: Settings, everything: Suite, results: Results, world: World, left_out: Iterable[str]
+    settings: BestOfNConfig, everything: Suite, results: Results, world: World, left_out: Iterable[str]
 ) -> CurvesDetails:
     reasons = Counter(found.grade.reason for found in results.graded.values() if found.grade.status != "ok")
     return CurvesDetails(

@@ -18,9 +18,9 @@ from prbench.errors import StudyError
 from prbench.files import check_model
 from prbench.graders import Grade, Grading, RubricJudge, examine, rubric_tags
 from prbench.studies.best_of_n.candidates import Candidate
-from prbench.studies.best_of_n.items import Item
+from prbench.studies.best_of_n.items import StudyItem
 from prbench.studies.best_of_n.scores import ItemCandidate
-from prbench.studies.study import Judge, Measured
+from prbench.studies.study import Judge, StudyEstimate
 from prbench.texts import is_degenerate
 from prbench.types import Frozen, Pair
 
@@ -91,7 +91,7 @@ def examine_judge(judge: RubricJudge, split: Sequence[Pair], limit: int, known: 
         raise StudyError(
             f"judge {card.address!r} graded none of {len(pairs)} labelled pairs: {first}", hint="name another judge"
         )
-    measured = Measured(value=accuracy.value, low=accuracy.low, high=accuracy.high, n=accuracy.n)
+    measured = StudyEstimate(value=accuracy.value, low=accuracy.low, high=accuracy.high, n=accuracy.n)
     return Exam(
         key=key,
         judge=Judge(address=card.address, accuracy=measured),
@@ -122,7 +122,7 @@ class Judging:
     """
 
     def __init__(
-        self, judge: RubricJudge, items: Sequence[Item], candidates: Mapping[str, Sequence[Candidate]], path: Path
+        self, judge: RubricJudge, items: Sequence[StudyItem], candidates: Mapping[str, Sequence[Candidate]], path: Path
     ) -> None:
         self._judge = judge
         self._journal = _journal(path)

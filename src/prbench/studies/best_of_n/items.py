@@ -13,7 +13,7 @@ from prbench.results import PairRow
 from prbench.types import Pair
 
 
-class Item(NamedTuple):
+class StudyItem(NamedTuple):
     """A user's question."""
 
     id: str
@@ -34,7 +34,7 @@ class Item(NamedTuple):
 class Selected(NamedTuple):
     """The items of a study, and what had to be left out."""
 
-    items: list[Item]
+    items: list[StudyItem]
     refused: dict[str, int]
     """Items that the judge cannot grade whatever the answer, by reason; with the couple's other half."""
 
@@ -75,7 +75,7 @@ def select_items(
     return Selected([item for item in items if item.id in kept], dict(sorted(refused.items())))
 
 
-def study_items(pairs: Sequence[Pair]) -> list[Item]:
+def study_items(pairs: Sequence[Pair]) -> list[StudyItem]:
     """One item for each user, question and rubric; user by user, so that what shares a profile stands together.
 
     Example:
@@ -91,12 +91,12 @@ def study_items(pairs: Sequence[Pair]) -> list[Item]:
     return _numbered(sorted(items, key=lambda item: (item.pair.user, item.pair.question, item.pair.id)))
 
 
-def _item(pair: Pair, tags: dict[str, str]) -> Item:
+def _item(pair: Pair, tags: dict[str, str]) -> StudyItem:
     row = PairRow.of(pair)
-    return Item(f"{pair.user}:{hash_text(pair.question)[:8]}", pair, row.unit, row.item, tags)
+    return StudyItem(f"{pair.user}:{hash_text(pair.question)[:8]}", pair, row.unit, row.item, tags)
 
 
-def _numbered(items: Sequence[Item]) -> list[Item]:
+def _numbered(items: Sequence[StudyItem]) -> list[StudyItem]:
     """Ids made unique where a user asks the same with several rubrics."""
     seen: dict[str, int] = {}
     found = []
@@ -106,15 +106,15 @@ def _numbered(items: Sequence[Item]) -> list[Item]:
     return found
 
 
-def _groups(items: Sequence[Item]) -> dict[str, list[Item]]:
+def _groups(items: Sequence[StudyItem]) -> dict[str, list[StudyItem]]:
     """Items that are kept or left out together: of a couple on a question."""
-    groups: dict[str, list[Item]] = defaultdict(list)
+    groups: dict[str, list[StudyItem]] = defaultdict(list)
     for item in items:
         groups[f"{item.unit}\0{item.question}"].append(item)
     return groups
 
 
-def _limited(groups: Mapping[str, Sequence[Item]], limit: int | None, seed: int) -> set[str]:
+def _limited(groups: Mapping[str, Sequence[StudyItem]], limit: int | None, seed: int) -> set[str]:
     strata = {key: (group[0].pair.category, group[0].tags.get("axis", "")) for key, group in groups.items()}
     kept: set[str] = set()
     for key in stratified_order(strata, seed):

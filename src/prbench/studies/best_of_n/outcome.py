@@ -21,7 +21,7 @@ from prbench.stats.best_of import (
     over_optimisation,
     user_gains,
 )
-from prbench.studies.best_of_n.items import Item
+from prbench.studies.best_of_n.items import StudyItem
 from prbench.studies.best_of_n.scores import ItemCandidate
 from prbench.studies.study import Judge
 from prbench.types import Count, Frozen
@@ -144,7 +144,7 @@ class Entered(NamedTuple):
 class World:
     """What all reward models have in common: items, their candidates, and what each is worth."""
 
-    items: Sequence[Item]
+    items: Sequence[StudyItem]
     candidates: Mapping[str, Sequence[str]]
     """Keys of the valid candidates of each item; equal texts stand as often as they were drawn."""
     grades: Values

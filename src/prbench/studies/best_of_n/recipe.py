@@ -25,7 +25,7 @@ from prbench.studies.best_of_n import grades as judging
 from prbench.studies.best_of_n.candidates import Candidate
 from prbench.studies.best_of_n.conclusion import Results, conclude, questions
 from prbench.studies.best_of_n.grades import Exam, Graded, Judging, examine_judge
-from prbench.studies.best_of_n.items import Item, select_items, split_pairs
+from prbench.studies.best_of_n.items import StudyItem, select_items, split_pairs
 from prbench.studies.best_of_n.outcome import BestOfCurves, Entered
 from prbench.studies.best_of_n.reward_models import (
     RewardModel,
@@ -35,7 +35,7 @@ from prbench.studies.best_of_n.reward_models import (
     taught_alike_notice,
 )
 from prbench.studies.best_of_n.scores import ItemCandidate, score_candidates
-from prbench.studies.best_of_n.settings import Settings
+from prbench.studies.best_of_n.settings import BestOfNConfig
 from prbench.types import Context, Pair
 
 Stage = Literal["candidates", "scores", "grades", "study"]
@@ -45,7 +45,7 @@ SETTINGS = "settings.json"
 
 
 def best_of_n(
-    settings: Settings,
+    settings: BestOfNConfig,
     out: Path,
     *,
     until: Stage = "study",
@@ -95,7 +95,7 @@ class _Study:
     def __init__(
         self,
         folder: RunFolder,
-        settings: Settings,
+        settings: BestOfNConfig,
         everything: Suite,
         judge: RubricJudge | None,
         budget: Budget,
@@ -145,7 +145,7 @@ class _Study:
         with self._budget.metering("the judge's examination"):
             return examined(self._folder, self._judge, self._pairs, settings.judge_pairs, settings.seed, self._say)
 
-    def _candidates(self, items: Sequence[Item], policy: Generator | None) -> dict[str, list[Candidate]]:
+    def _candidates(self, items: Sequence[StudyItem], policy: Generator | None) -> dict[str, list[Candidate]]:
         """The candidates of every item, drawn where they are missing."""
         settings = self._settings
         if settings.candidates == "suite":
@@ -168,7 +168,7 @@ class _Study:
         self,
         reward_model: RewardModel,
         context: Context,
-        items: Sequence[Item],
+        items: Sequence[StudyItem],
         candidates: Mapping[str, Sequence[Candidate]],
     ) -> Entered:
         """One reward model's scores; it is let go before the next one is opened."""
@@ -192,7 +192,7 @@ class _Study:
         )
 
     def _grades(
-        self, judge: RubricJudge, exam: Exam, items: Sequence[Item], candidates: Mapping[str, Sequence[Candidate]]
+        self, judge: RubricJudge, exam: Exam, items: Sequence[StudyItem], candidates: Mapping[str, Sequence[Candidate]]
     ) -> dict[ItemCandidate, Graded]:
         """Every candidate's grade for every user, with what it takes said before the first call."""
         work = Judging(judge, items, candidates, self._folder.path / judging.FILE)
@@ -205,11 +205,11 @@ class _Study:
         return work.grade(ProgressLine("judging", self._say).at, self._budget)
 
 
-def _keep_settings(folder: RunFolder, settings: Settings) -> None:
+def _keep_settings(folder: RunFolder, settings: BestOfNConfig) -> None:
     """One folder, one choice of who writes what for whom; more items, models or another judge may come later."""
     file = folder.path / SETTINGS
     if file.exists():
-        before = folder.read_model(SETTINGS, Settings).writing
+        before = folder.read_model(SETTINGS, BestOfNConfig).writing
         if changed := [key for key, value in settings.writing.items() if before[key] != value]:
             key = changed[0]
             raise RunError(
@@ -219,7 +219,7 @@ def _keep_settings(folder: RunFolder, settings: Settings) -> None:
     folder.write_json(SETTINGS, settings.model_dump(mode="json"))
 
 
-def _open_judge(settings: Settings, everything: Suite, *, needed: bool) -> RubricJudge | None:
+def _open_judge(settings: BestOfNConfig, everything: Suite, *, needed: bool) -> RubricJudge | None:
     if settings.judge:
         training = everything.filter(lambda pair: pair.tags.get("split") == "train", "split train")
         return load_judge(settings.judge, settings.judge_options, training=training)

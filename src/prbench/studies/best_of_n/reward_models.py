@@ -8,7 +8,7 @@ from prbench.config import digest
 from prbench.errors import ConfigError
 from prbench.graders import RubricJudge, shares, shares_training
 from prbench.models import Model, ModelCard, Rater, alone, load_model
-from prbench.studies.best_of_n.settings import Ranked
+from prbench.studies.best_of_n.settings import RewardModelConfig
 from prbench.types import Channel, Context
 
 
@@ -16,7 +16,7 @@ class RewardModel(NamedTuple):
     """A reward model that can take part."""
 
     name: str
-    ranked: Ranked
+    ranked: RewardModelConfig
     card: ModelCard
     context: Context | None
     """What of the user it is shown; None for a noised oracle, which is shown nothing."""
@@ -45,7 +45,7 @@ def as_rater(model: Model, address: str) -> Rater:
     return rater
 
 
-def open_reward_models(models: Iterable[Ranked]) -> list[RewardModel]:
+def open_reward_models(models: Iterable[RewardModelConfig]) -> list[RewardModel]:
     """Open each model once, one after another, and see whether it can do what is asked of it."""
     found = [_noised(ranked) if ranked.noise is not None else _real(ranked) for ranked in models]
     names = [reward_model.name for reward_model in found]
@@ -90,7 +90,7 @@ def taught_alike_notice(alike: Mapping[str, str]) -> str:
     )
 
 
-def _real(ranked: Ranked) -> RewardModel:
+def _real(ranked: RewardModelConfig) -> RewardModel:
     card = as_rater(load_model(ranked.address, ranked.options), ranked.address).card
     default = Context.parse("profile" if Channel.POSTS in card.reads else "none")
     context = Context.parse(ranked.context) if ranked.context else default
@@ -103,5 +103,5 @@ def _real(ranked: Ranked) -> RewardModel:
     return RewardModel(name, ranked, card, context, ranked.apart or context.leaks)
 
 
-def _noised(ranked: Ranked) -> RewardModel:
+def _noised(ranked: RewardModelConfig) -> RewardModel:
     return RewardModel(ranked.label or ranked.address, ranked, ModelCard(address=ranked.address), None, True)

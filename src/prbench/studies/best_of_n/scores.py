@@ -17,7 +17,7 @@ from prbench.data.fingerprint import hash_text
 from prbench.errors import StudyError
 from prbench.models import Rater
 from prbench.studies.best_of_n.candidates import Candidate
-from prbench.studies.best_of_n.items import Item
+from prbench.studies.best_of_n.items import StudyItem
 from prbench.types import AnswerView, Context, Frozen, Outcome, Status
 
 ItemCandidate = tuple[str, str]
@@ -43,7 +43,7 @@ class Score(Frozen):
         return (self.item, self.candidate)
 
 
-class Asked(NamedTuple):
+class OpenCalls(NamedTuple):
     """What must be asked for some places: distinct calls, who waits for each, and what needs no call."""
 
     calls: dict[str, AnswerView]
@@ -66,13 +66,13 @@ def plan_scores(
     model: Rater,
     builder: ContextBuilder,
     context: Context,
-    items: Sequence[Item],
+    items: Sequence[StudyItem],
     candidates: Mapping[str, Sequence[Candidate]],
     stored: Sequence[Score] = (),
-) -> Asked:
+) -> OpenCalls:
     """List the calls that are missing, item by item; equal rendered inputs are one call."""
     known = {score.key: score for score in stored if score.key}
-    asked = Asked({}, defaultdict(list), {})
+    asked = OpenCalls({}, defaultdict(list), {})
     for item in items:
         valid = [candidate for candidate in candidates[item.id] if candidate.status == "ok"]
         shown = builder.show_answers(item.pair, context, [candidate.text for candidate in valid])
@@ -96,7 +96,7 @@ def score_candidates(
     model: Rater,
     builder: ContextBuilder,
     context: Context,
-    items: Sequence[Item],
+    items: Sequence[StudyItem],
     candidates: Mapping[str, Sequence[Candidate]],
     heard: Callable[[int, int], None] = lambda done, total: None,
     budget: Budget | None = None,

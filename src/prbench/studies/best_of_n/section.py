@@ -9,7 +9,7 @@ from markupsafe import Markup
 from prbench.show import Table
 from prbench.show.charts import figure, html_table, small_multiples
 from prbench.show.charts.gains import gain_histogram
-from prbench.show.charts.lines import Line, LinePoint, line_bounds, line_chart
+from prbench.show.charts.lines import ChartLine, LinePoint, line_bounds, line_chart
 from prbench.show.page import Section
 from prbench.stats import Estimate
 from prbench.studies.best_of_n.conclusion import read_curves
@@ -42,11 +42,11 @@ def best_of_n_section(folder: Path, *, number: int = 0) -> Section:
 def _curves(found: BestOfCurves) -> Markup:
     """True score over k, with random and oracle as measures."""
     common = [
-        Line("random", _points(found.ks, found.lines.random), "quiet"),
-        Line("oracle", _points(found.ks, found.lines.oracle), "dashed"),
+        ChartLine("random", _points(found.ks, found.lines.random), "quiet"),
+        ChartLine("oracle", _points(found.ks, found.lines.oracle), "dashed"),
     ]
     names = _names(found)
-    own = {name: Line("true score", _points(found.ks, _line(found, name, "true"))) for name in names}
+    own = {name: ChartLine("true score", _points(found.ks, _line(found, name, "true"))) for name in names}
     bounds = line_bounds([*common, *own.values()])
     drawings = [
         line_chart(
@@ -97,7 +97,7 @@ def _over(found: BestOfCurves) -> Markup:
         if over is None:
             continue
         proxy, true = _risen(found.ks, _line(found, name, "proxy")), _risen(found.ks, _line(found, name, "true"))
-        lines = [Line("its own score", proxy, "dashed"), Line("true score", true)]
+        lines = [ChartLine("its own score", proxy, "dashed"), ChartLine("true score", true)]
         what = "Rise of both scores since k = 1"
         drawings.append(line_chart(name, lines, across="k, best of", what=what, logarithmic=True, bounds=(-1.0, 1.0)))
         clear = over.drop.low is not None and over.drop.low > _DUST

@@ -16,11 +16,11 @@ NOISED = "noised-oracle"
 """Scheme of reward models that exist inside a study only: the judge's own grade plus noise of a known size."""
 
 
-class Ranked(Frozen):
+class RewardModelConfig(Frozen):
     """One reward model, and what of the user it is shown.
 
     Example:
-        >>> Ranked(address="longer").context is None
+        >>> RewardModelConfig(address="longer").context is None
         True
     """
 
@@ -51,7 +51,7 @@ class Ranked(Frozen):
         """The size of the noise of a noised oracle, in points of the judge's score; None for a real model.
 
         Example:
-            >>> Ranked(address="noised-oracle:0.5").noise
+            >>> RewardModelConfig(address="noised-oracle:0.5").noise
             0.5
         """
         scheme, _, rest = self.address.partition(":")
@@ -68,30 +68,30 @@ class Ranked(Frozen):
         return size
 
 
-def parse_model(text: str) -> Ranked:
+def parse_model(text: str) -> RewardModelConfig:
     """Read `ADDRESS` or `CONTEXT=ADDRESS`; no address begins with the name of a context and `=`.
 
     Example:
         >>> parse_model("none=lm:smollm2#rate")
-        Ranked(address='lm:smollm2#rate', context='none', label='', apart=False, ...)
+        RewardModelConfig(address='lm:smollm2#rate', context='none', label='', apart=False, ...)
         >>> parse_model("chat:m@http://127.0.0.1:1/v1?a=b#rate").context is None
         True
     """
     before, mark, address = text.partition("=")
     if mark and address:
         try:
-            return Ranked(address=address, context=str(Context.parse(before)))
+            return RewardModelConfig(address=address, context=str(Context.parse(before)))
         except ContextError:
             pass  # the `=` belongs to the address
         except ValidationError as error:
             raise ConfigError(f"{text!r}: {error.errors()[0]['msg']}") from error
-    return Ranked(address=text)
+    return RewardModelConfig(address=text)
 
 
-class Settings(Frozen):
+class BestOfNConfig(Frozen):
     """A best-of-N study, resolved."""
 
-    models: tuple[Ranked, ...] = ()
+    models: tuple[RewardModelConfig, ...] = ()
     suite: str = "mirror"
     split: str = "test"
     """Part of the suite; `all` for all of it."""
@@ -117,7 +117,7 @@ class Settings(Frozen):
     resamples: int = Field(default=2000, ge=100)
 
     @model_validator(mode="after")
-    def _fits_together(self) -> "Settings":
+    def _fits_together(self) -> "BestOfNConfig":
         if self.k is not None and self.k > self.n:
             raise ValueError(f"best of {self.k} needs {self.k} candidates, there are {self.n}")
         if self.candidates == "policy" and not self.policy:
@@ -137,7 +137,7 @@ class Settings(Frozen):
         return chosen
 
 
-def make_settings(values: Mapping[str, Any], place: str = "") -> Settings:
+def make_settings(values: Mapping[str, Any], place: str = "") -> BestOfNConfig:
     """Check what a user wrote.
 
     Example:
@@ -146,7 +146,7 @@ def make_settings(values: Mapping[str, Any], place: str = "") -> Settings:
         prbench.errors.ConfigError: best of 9 needs 9 candidates, there are 8
     """
     try:
-        settings = Settings.model_validate(dict(values))
+        settings = BestOfNConfig.model_validate(dict(values))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))

@@ -22,14 +22,14 @@ from prbench.results.folder import RunFolder
 from prbench.stats import Clusters, Estimate, mean_interval
 from prbench.studies.best_of_n.candidates import Candidate, read_candidates
 from prbench.studies.best_of_n.grades import Exam, Graded
-from prbench.studies.best_of_n.items import Item
+from prbench.studies.best_of_n.items import StudyItem
 from prbench.studies.best_of_n.reward_models import RewardModel
 from prbench.studies.best_of_n.scores import ItemCandidate
 from prbench.studies.ppo.held_out import ANSWERS, answer_keys
-from prbench.studies.ppo.history import HISTORY, Step, read_history
+from prbench.studies.ppo.history import HISTORY, TrainingStep, read_history
 from prbench.studies.ppo.outcome import PolicyDetails, PolicyOutcome, PPODetails, PPOStudy, SeedOutcome, Untrained
 from prbench.studies.ppo.rewards import Key, reward_key
-from prbench.studies.ppo.settings import PPOSettings
+from prbench.studies.ppo.settings import PPOStudyConfig
 from prbench.studies.study import FILE as STUDY
 from prbench.studies.study import Labels, Study
 from prbench.texts import is_degenerate
@@ -52,7 +52,7 @@ class Trained(NamedTuple):
     folder: Path
     answers: Mapping[str, Sequence[Candidate]]
     """By item."""
-    history: Sequence[Step]
+    history: Sequence[TrainingStep]
 
 
 class TrainingRecord(Frozen):
@@ -72,7 +72,7 @@ def _record(file: Path) -> TrainingRecord:
     return RunFolder(file.parent).read_model(file.name, TrainingRecord)
 
 
-def read_trained(out: Path, items: Sequence[Item], settings: PPOSettings) -> list[Trained]:
+def read_trained(out: Path, items: Sequence[StudyItem], settings: PPOStudyConfig) -> list[Trained]:
     """All finished trainings of a study, by name and seed."""
     found = []
     for file in sorted((out / TRAININGS).glob(f"*/{TRAINING}")):
@@ -119,9 +119,9 @@ def _refuse_other(known: dict[str, tuple[Key, str]], name: str, who: Key, where:
 
 def conclude(
     folder: RunFolder,
-    settings: PPOSettings,
+    settings: PPOStudyConfig,
     everything: Suite,
-    items: Sequence[Item],
+    items: Sequence[StudyItem],
     trained: Sequence[Trained],
     untrained: Mapping[str, Sequence[Candidate]],
     graded: Mapping[ItemCandidate, Graded],
@@ -180,7 +180,7 @@ def _outcome(
     runs: Sequence[Trained],
     start: Mapping[str, float],
     grades: Mapping[ItemCandidate, float | None],
-    labels: Mapping[str, Item],
+    labels: Mapping[str, StudyItem],
 ) -> PolicyOutcome | None:
     """The entry of one reward model: its seeds, averaged item by item; None where they have no graded item in common.
 
@@ -230,13 +230,13 @@ def _seed(one: Trained, scores: Mapping[str, float]) -> SeedOutcome:
     )
 
 
-def _early(history: Sequence[Step], steps: int = 5) -> float | None:
+def _early(history: Sequence[TrainingStep], steps: int = 5) -> float | None:
     """Mean reward of the first few steps that have one."""
     known = [step.reward for step in history[:steps] if step.reward is not None]
     return math.fsum(known) / len(known) if known else None
 
 
-def _mean(scores: Mapping[str, float], labels: Mapping[str, Item], name: str, least: float = 0.0) -> Estimate:
+def _mean(scores: Mapping[str, float], labels: Mapping[str, StudyItem], name: str, least: float = 0.0) -> Estimate:
     """A mean over items with its interval, clustered as in every result."""
     chosen = sorted(scores)
     clusters = Clusters.of([labels[item].unit for item in chosen], [labels[item].question for item in chosen])

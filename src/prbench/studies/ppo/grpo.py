@@ -15,15 +15,15 @@ from prbench.config import digest
 from prbench.errors import MissingExtraError
 from prbench.files import Appender, replacing_folder
 from prbench.studies.policy import policy_prompt
-from prbench.studies.ppo.history import HISTORY, Step, cut_history
+from prbench.studies.ppo.history import HISTORY, TrainingStep, cut_history
 from prbench.studies.ppo.loop import Drought, centred_rewards
-from prbench.studies.ppo.options import PPOOptions
-from prbench.studies.ppo.rewards import Asked, TextReward, readable
+from prbench.studies.ppo.options import PPOConfig
+from prbench.studies.ppo.rewards import AskedAnswer, TextReward, readable
 from prbench.types import Pair
 
 if TYPE_CHECKING:
     from prbench.studies.ppo.held_out import Write
-    from prbench.studies.ppo.training import Work
+    from prbench.studies.ppo.training import StudySetup
 
 ADAPTER = "adapter"
 _WRITTEN_LAST = "trainer_state.json"
@@ -32,7 +32,7 @@ _LINEARS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "dow
 
 
 def train_grpo(
-    work: "Work", reward: TextReward, folder: Path, key: Mapping[str, Any], heard: Callable[[Step], None]
+    work: "StudySetup", reward: TextReward, folder: Path, key: Mapping[str, Any], heard: Callable[[TrainingStep], None]
 ) -> "Write":
     """Train with TRL's GRPO, or take the adapter of a finished training; returns how the policy answers."""
     try:
@@ -69,7 +69,7 @@ def train_grpo(
     return writer(make_policy(merged, options), speech, options, adapted=False)
 
 
-def chosen_pairs(pairs: Sequence[Pair], options: PPOOptions) -> list[Pair]:
+def chosen_pairs(pairs: Sequence[Pair], options: PPOConfig) -> list[Pair]:
     """The questions of all steps in their order; all come once before any comes again."""
     found: list[Pair] = []
     turn = 0
@@ -85,7 +85,7 @@ class _Paid:
 
     __name__ = "reward"
 
-    def __init__(self, pairs: Sequence[Pair], reward: TextReward, ends: Sequence[int], options: PPOOptions) -> None:
+    def __init__(self, pairs: Sequence[Pair], reward: TextReward, ends: Sequence[int], options: PPOConfig) -> None:
         self._pairs = {pair.id: pair for pair in pairs}
         self._reward, self._ends, self._options = reward, set(ends), options
         self._drought = Drought()
@@ -96,7 +96,7 @@ class _Paid:
         self, completions: Sequence[Any], completion_ids: Sequence[Sequence[int]], pair: Sequence[str], **columns: Any
     ) -> list[float | None]:
         asked = [
-            Asked(self._pairs[name], readable(turns[0]["content"], cut=self._cut(ids)))
+            AskedAnswer(self._pairs[name], readable(turns[0]["content"], cut=self._cut(ids)))
             for turns, ids, name in zip(completions, completion_ids, pair, strict=True)
         ]
         rewards = self._reward(asked)
@@ -109,7 +109,7 @@ class _Paid:
         return not ids or ids[-1] not in self._ends
 
 
-def _dataset(pairs: Sequence[Pair], options: PPOOptions) -> Any:
+def _dataset(pairs: Sequence[Pair], options: PPOConfig) -> Any:
     from datasets import Dataset
 
     prompts = (policy_prompt(pair, posts=options.posts, words=options.words) for pair in pairs)
@@ -121,7 +121,7 @@ def _dataset(pairs: Sequence[Pair], options: PPOOptions) -> Any:
     )
 
 
-def _config(options: PPOOptions, folder: Path) -> Any:
+def _config(options: PPOConfig, folder: Path) -> Any:
     import torch
     from trl import GRPOConfig
 
@@ -152,7 +152,7 @@ def _config(options: PPOOptions, folder: Path) -> Any:
     )
 
 
-def _adapter(model: Any, options: PPOOptions) -> Any:
+def _adapter(model: Any, options: PPOConfig) -> Any:
     from peft import LoraConfig
 
     depth = model.config.num_hidden_layers
@@ -167,7 +167,7 @@ def _adapter(model: Any, options: PPOOptions) -> Any:
     )
 
 
-def _listener(paid: _Paid, folder: Path, heard: Callable[[Step], None]) -> Any:
+def _listener(paid: _Paid, folder: Path, heard: Callable[[TrainingStep], None]) -> Any:
     """Turns what TRL logs into our history; made here because its base loads transformers."""
     import time
 
@@ -190,9 +190,9 @@ def _listener(paid: _Paid, folder: Path, heard: Callable[[Step], None]) -> Any:
     return Listener()
 
 
-def _step(logs: Mapping[str, float], number: int, dropped: int) -> Step:
+def _step(logs: Mapping[str, float], number: int, dropped: int) -> TrainingStep:
     reward, length = logs.get("reward"), logs.get("completions/mean_length", 0.0)
-    return Step(
+    return TrainingStep(
         step=number,
         reward=None if reward is None or reward != reward else reward,
         kl=logs.get("kl", 0.0) * length,

@@ -10,8 +10,8 @@ from prbench.errors import ConfigError
 from prbench.files import write_whole
 from prbench.graders import RubricJudge
 from prbench.studies.best_of_n.candidates import EMPTY, Candidate, read_candidates
-from prbench.studies.best_of_n.items import Item, select_items, split_pairs, study_items
-from prbench.studies.ppo.settings import PPOSettings
+from prbench.studies.best_of_n.items import StudyItem, select_items, split_pairs, study_items
+from prbench.studies.ppo.settings import PPOStudyConfig
 from prbench.train.leaks import HELD_OUT, check_apart
 from prbench.types import Pair
 
@@ -22,20 +22,20 @@ Write = Callable[[Sequence[Pair], int, int], list[tuple[str, bool]]]
 """From questions, answers to each and a seed to texts, each with whether it was cut off; question by question."""
 
 
-class Division(NamedTuple):
+class HeldOutDivision(NamedTuple):
     """Who teaches and who examines."""
 
     train: list[Pair]
     """One pair for each user and question; its answers play no part."""
-    items: list[Item]
+    items: list[StudyItem]
     """Held-out questions of held-out users."""
     labelled: list[Pair]
     """All pairs of the held-out split, on which a judge can be examined."""
 
 
 def divide(
-    everything: Suite, settings: PPOSettings, judge: RubricJudge | None = None, known: Sequence[str] = ()
-) -> Division:
+    everything: Suite, settings: PPOStudyConfig, judge: RubricJudge | None = None, known: Sequence[str] = ()
+) -> HeldOutDivision:
     """Take training and held-out questions from a suite; refuse them if they have a text in common.
 
     Args:
@@ -63,11 +63,11 @@ def divide(
         items = [item for item in study_items(test) if item.id in set(known)]
     else:
         items = select_items(test, judge, limit=settings.items, seed=settings.item_seed).items
-    return Division(teaching, items, test)
+    return HeldOutDivision(teaching, items, test)
 
 
 def answer_items(
-    path: Path, items: Sequence[Item], write: Write, settings: PPOSettings, who: str
+    path: Path, items: Sequence[StudyItem], write: Write, settings: PPOStudyConfig, who: str
 ) -> dict[str, list[Candidate]]:
     """A policy's answers to the held-out items, written once and kept."""
     keys = answer_keys(items, settings, who)
@@ -81,7 +81,7 @@ def answer_items(
     return {item: [known[key] for key in listed] for item, listed in keys.items()}
 
 
-def answer_keys(items: Sequence[Item], settings: PPOSettings, who: str) -> dict[str, list[str]]:
+def answer_keys(items: Sequence[StudyItem], settings: PPOStudyConfig, who: str) -> dict[str, list[str]]:
     """The keys of a policy's answers to each item."""
     return {
         item.id: [digest([who, item.id, number, settings.item_seed])[:16] for number in range(settings.answers)]

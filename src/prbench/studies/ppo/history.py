@@ -9,7 +9,7 @@ from prbench.types import Frozen
 HISTORY = "history.jsonl"
 
 
-class Step(Frozen):
+class TrainingStep(Frozen):
     """One line of `history.jsonl`."""
 
     step: int
@@ -33,9 +33,11 @@ class Step(Frozen):
     seconds: float = 0.0
 
 
-def read_history(path: Path) -> list[Step]:
+def read_history(path: Path) -> list[TrainingStep]:
     """The steps of a training, in order."""
-    return list(read_models(path, Step, raises=StudyError, hint="restore the file, or remove the training's folder"))
+    return list(
+        read_models(path, TrainingStep, raises=StudyError, hint="restore the file, or remove the training's folder")
+    )
 
 
 def cut_history(path: Path, done: int) -> None:

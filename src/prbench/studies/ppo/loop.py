@@ -24,16 +24,16 @@ from torch.nn import functional
 from prbench.errors import ModelError
 from prbench.files import Appender
 from prbench.studies.ppo.checkpoint import keep, read
-from prbench.studies.ppo.history import HISTORY, Step, cut_history
-from prbench.studies.ppo.options import PPOOptions
-from prbench.studies.ppo.rewards import Asked, readable
+from prbench.studies.ppo.history import HISTORY, TrainingStep, cut_history
+from prbench.studies.ppo.options import PPOConfig
+from prbench.studies.ppo.rewards import AskedAnswer, readable
 from prbench.studies.ppo.trunk import Policy, Prefix
 from prbench.types import Pair
 
 BARREN_STEPS = 5
 """So many steps in a row without one reward end a training: there is nothing to learn from."""
 
-Pay = Callable[[Sequence[Asked]], Sequence[float | None]]
+Pay = Callable[[Sequence[AskedAnswer]], Sequence[float | None]]
 
 
 # ---------------------------------------------------------------------- the pieces
@@ -203,7 +203,7 @@ class Rollout(NamedTuple):
 
 
 def sample(
-    policy: Policy, asked: Sequence[Pair], speech: Speech, options: PPOOptions, draws: torch.Generator
+    policy: Policy, asked: Sequence[Pair], speech: Speech, options: PPOConfig, draws: torch.Generator
 ) -> Rollout:
     """Have answers written, and read them with the adapters off."""
     prefix = policy.read_prompts([speech.encode(pair) for pair in asked], options.rollouts)
@@ -242,7 +242,7 @@ def learn(
     rollout: Rollout,
     rewards: Tensor,
     valid: Tensor,
-    options: PPOOptions,
+    options: PPOConfig,
 ) -> Learned:
     """A few epochs over one step's answers; those without a reward are masked out."""
     mask = rollout.mask & valid[:, None]
@@ -291,7 +291,7 @@ class Drought:
             )
 
 
-class Training:
+class PPOTraining:
     """A policy in training: it can be stopped after any step and continues from its last checkpoint.
 
     Args:
@@ -310,7 +310,7 @@ class Training:
         pairs: Sequence[Pair],
         pay: Pay,
         speech: Speech,
-        options: PPOOptions,
+        options: PPOConfig,
         *,
         folder: Path,
         key: Mapping[str, Any],
@@ -328,7 +328,7 @@ class Training:
         """Steps made."""
         self._resume()
 
-    def run(self, heard: Callable[[Step], None] = lambda step: None) -> None:
+    def run(self, heard: Callable[[TrainingStep], None] = lambda step: None) -> None:
         """Train to the end; a finished training is left alone."""
         cut_history(self._folder / HISTORY, self.done)
         with Appender(self._folder / HISTORY) as lines:
@@ -340,14 +340,14 @@ class Training:
                     lines.sync()
                     self._keep()
 
-    def step(self) -> Step:
+    def step(self) -> TrainingStep:
         """Sample, pay, learn."""
         began = time.perf_counter()
         draws = torch.Generator().manual_seed(1_000_003 * self.options.seed + self.done)
         asked = list(self._questions(self.done))
         rollout = sample(self.policy, asked, self._speech, self.options, draws)
         repeated = [pair for pair in asked for _ in range(self.options.rollouts)]
-        rewards = self._pay([Asked(pair, text) for pair, text in zip(repeated, rollout.texts, strict=True)])
+        rewards = self._pay([AskedAnswer(pair, text) for pair, text in zip(repeated, rollout.texts, strict=True)])
         deviations, valid, freedom = centred_rewards(rewards, self.options.rollouts)
         self._spread = self._spread.seeing(deviations, freedom)
         self._drought.see(valid)
@@ -359,10 +359,10 @@ class Training:
 
     def _told(
         self, rollout: Rollout, rewards: Sequence[float | None], valid: Tensor, told: Learned, seconds: float
-    ) -> Step:
+    ) -> TrainingStep:
         known = [reward for reward in rewards if reward is not None]
         ended = torch.isin(rollout.tokens, torch.tensor(self._speech.ends)).any(1)
-        return Step(
+        return TrainingStep(
             step=self.done,
             reward=sum(known) / len(known) if known else None,
             kl=float((token_kl(rollout.logprobs, rollout.base) * rollout.mask).sum(1).mean()),

@@ -11,11 +11,11 @@ from prbench.types import Frozen
 Algorithm = Literal["ppo", "grpo"]
 
 
-class PPOOptions(Frozen):
+class PPOConfig(Frozen):
     """How a policy is trained.
 
     Example:
-        >>> PPOOptions().batch
+        >>> PPOConfig().batch
         8
     """
 
@@ -69,7 +69,7 @@ class PPOOptions(Frozen):
         return self.model_dump(mode="json", exclude={"checkpoint_every"})
 
 
-def make_options(values: Mapping[str, Any]) -> PPOOptions:
+def make_options(values: Mapping[str, Any]) -> PPOConfig:
     """Check what a user typed; what was left out (None) keeps its default.
 
     Example:
@@ -78,7 +78,7 @@ def make_options(values: Mapping[str, Any]) -> PPOOptions:
         prbench.errors.ConfigError: --rollouts 1: Input should be greater than or equal to 2
     """
     try:
-        return PPOOptions.model_validate({name: value for name, value in values.items() if value is not None})
+        return PPOConfig.model_validate({name: value for name, value in values.items() if value is not None})
     except ValidationError as error:
         first = error.errors()[0]
         option = ".".join(map(str, first["loc"])).replace("_", "-")

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pydantic import field_serializer
 
 from prbench.stats import Estimate
-from prbench.studies.ppo.settings import PPOSettings
+from prbench.studies.ppo.settings import PPOStudyConfig
 from prbench.studies.study import Judge, Labels
 from prbench.types import Frozen
 
@@ -63,7 +63,7 @@ class PPODetails(Frozen):
     """How a PPO study was made."""
 
     prbench: str
-    settings: PPOSettings
+    settings: PPOStudyConfig
     fingerprint: str
     ungraded: Mapping[str, int]
     taught_alike: Mapping[str, str] = {}
@@ -72,7 +72,7 @@ class PPODetails(Frozen):
     untrained: Untrained
 
     @field_serializer("settings")
-    def _whole(self, settings: PPOSettings) -> dict[str, Any]:
+    def _whole(self, settings: PPOStudyConfig) -> dict[str, Any]:
         return settings.model_dump(mode="json")  # with the fields that have their default
 
 

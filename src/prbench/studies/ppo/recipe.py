@@ -26,18 +26,18 @@ from prbench.studies.best_of_n.reward_models import (
     taught_alike,
     taught_alike_notice,
 )
-from prbench.studies.best_of_n.settings import Ranked
+from prbench.studies.best_of_n.settings import RewardModelConfig
 from prbench.studies.ppo.conclusion import Trained, conclude, read_trained, refuse_mixed
-from prbench.studies.ppo.held_out import ITEMS, Division, divide
+from prbench.studies.ppo.held_out import ITEMS, HeldOutDivision, divide
 from prbench.studies.ppo.outcome import PPOStudy
-from prbench.studies.ppo.settings import PPOSettings, keep_settings
+from prbench.studies.ppo.settings import PPOStudyConfig, keep_settings
 
 Say = Callable[[str], None]
 
 
 def ppo_study(
-    settings: PPOSettings,
-    rewards: Sequence[Ranked],
+    settings: PPOStudyConfig,
+    rewards: Sequence[RewardModelConfig],
     out: Path,
     *,
     train_only: bool = False,
@@ -102,14 +102,19 @@ def _refuse_noise(reward_models: Sequence[RewardModel]) -> None:
 
 
 def _train(
-    settings: PPOSettings, reward_model: RewardModel, everything: Suite, division: Division, out: Path, say: Say
+    settings: PPOStudyConfig,
+    reward_model: RewardModel,
+    everything: Suite,
+    division: HeldOutDivision,
+    out: Path,
+    say: Say,
 ) -> None:
     """One policy; its reward model is let go before the next one is opened."""
     from prbench.studies.ppo.speaker import load_speaker
-    from prbench.studies.ppo.training import Live, Work, train_policy, training_folder
+    from prbench.studies.ppo.training import StepLine, StudySetup, train_policy, training_folder
 
-    work = Work(settings, load_speaker(settings.policy, settings.options), division, everything, out)
-    live = Live(reward_model.name, settings.options.steps, say)
+    work = StudySetup(settings, load_speaker(settings.policy, settings.options), division, everything, out)
+    live = StepLine(reward_model.name, settings.options.steps, say)
     try:
         train_policy(work, reward_model, reward_model.load(), live)
     finally:
@@ -120,16 +125,16 @@ def _train(
 
 def _judge(
     folder: RunFolder,
-    settings: PPOSettings,
+    settings: PPOStudyConfig,
     everything: Suite,
-    division: Division,
+    division: HeldOutDivision,
     judge: RubricJudge,
     budget: Budget,
     say: Say,
 ) -> PPOStudy:
     """Examine the judge, have every answer graded once, and write the study."""
     from prbench.studies.ppo.speaker import load_speaker
-    from prbench.studies.ppo.training import Work, answer_untrained
+    from prbench.studies.ppo.training import StudySetup, answer_untrained
 
     refuse_mixed(folder.path)  # others may have trained here meanwhile
     trained = read_trained(folder.path, division.items, settings)
@@ -143,7 +148,7 @@ def _judge(
     with budget.metering("the judge's examination"):
         exam = examined(folder, judge, division.labelled, settings.judge_pairs, settings.item_seed, say)
     speaker = load_speaker(settings.policy, settings.options)
-    untrained = answer_untrained(Work(settings, speaker, division, everything, folder.path))
+    untrained = answer_untrained(StudySetup(settings, speaker, division, everything, folder.path))
     together = {
         item.id: [answer for answers in (untrained, *(one.answers for one in trained)) for answer in answers[item.id]]
         for item in division.items
@@ -157,4 +162,4 @@ def _judge(
 
 
 def _reward_models(trained: Sequence[Trained]) -> list[RewardModel]:
-    return [RewardModel(one.name, Ranked(address=one.address), one.card, None, one.apart) for one in trained]
+    return [RewardModel(one.name, RewardModelConfig(address=one.address), one.card, None, one.apart) for one in trained]

@@ -28,7 +28,7 @@ def reward_key(card: ModelCard, context: str) -> Key:
     return {"address": card.address, "revision": card.revision, "parameters": asked, "context": context}
 
 
-class Asked(NamedTuple):
+class AskedAnswer(NamedTuple):
     """An answer, and to whom and what it answers."""
 
     pair: Pair
@@ -47,7 +47,7 @@ class TextReward:
         >>> from prbench.models import load_model
         >>> pair = Pair(id="1", user="ann", question="Tea?", chosen="Green.", rejected="Black.")
         >>> reward = TextReward([pair], load_model("longer"), Context.parse("none"))
-        >>> reward([Asked(pair, "White tea."), Asked(pair, ""), Asked(pair, "...")])
+        >>> reward([AskedAnswer(pair, "White tea."), AskedAnswer(pair, ""), AskedAnswer(pair, "...")])
         [2.0, None, None]
         >>> dict(reward.dropped)
         {'the answer says nothing': 2}
@@ -65,7 +65,7 @@ class TextReward:
         """What a checkpoint is bound to."""
         return reward_key(self.model.card, str(self.context))
 
-    def __call__(self, asked: Sequence[Asked]) -> list[float | None]:
+    def __call__(self, asked: Sequence[AskedAnswer]) -> list[float | None]:
         """The reward of each answer; None where there is none."""
         views: list[AnswerView] = []
         places: list[int] = []
@@ -109,7 +109,7 @@ def readable(text: str, *, cut: bool) -> str:
     return (whole_sentences(text) if cut else "") or text.strip()
 
 
-def _same_pair(asked: Sequence[Asked]) -> list[list[int]]:
+def _same_pair(asked: Sequence[AskedAnswer]) -> list[list[int]]:
     """Places of answers to the same pair, which are shown the same posts."""
     groups: dict[str, list[int]] = defaultdict(list)
     for place, one in enumerate(asked):

@@ -9,15 +9,15 @@ from prbench.errors import StudyError
 from prbench.files import exists, read_model
 from prbench.show import Table
 from prbench.show.charts import figure, html_table, small_multiples
-from prbench.show.charts.lines import Line, LinePoint, line_chart
+from prbench.show.charts.lines import ChartLine, LinePoint, line_chart
 from prbench.show.page import Section
 from prbench.studies.ppo.conclusion import TRAININGS
-from prbench.studies.ppo.history import HISTORY, Step, read_history
+from prbench.studies.ppo.history import HISTORY, TrainingStep, read_history
 from prbench.studies.ppo.outcome import PPOStudy
 from prbench.studies.ppo.tables import ordered, ppo_tables
 from prbench.studies.study import FILE
 
-Curve = tuple[str, Callable[[Step], float | None], int]
+Curve = tuple[str, Callable[[TrainingStep], float | None], int]
 
 _SMOOTHED = 5
 """Steps that a drawn reward is the mean of: one step has few answers."""
@@ -58,7 +58,7 @@ def _curves(folder: Path, found: PPOStudy, curve: Curve) -> Markup:
             seed: read_history(folder / TRAININGS / told.folder / HISTORY)
             for seed, told in found.models[model].details.seeds.items()
         }
-        lines = [Line(f"seed {seed}", _points(history, value)) for seed, history in histories.items()]
+        lines = [ChartLine(f"seed {seed}", _points(history, value)) for seed, history in histories.items()]
         drawings.append(line_chart(model, lines, across="step", what=_title(name), digits=digits))
         for line in lines:
             if line.points:
@@ -69,7 +69,7 @@ def _curves(folder: Path, found: PPOStudy, curve: Curve) -> Markup:
     return figure(small_multiples(drawings), Table(_title(name), columns, rows, first_numeric=2), caption)
 
 
-def _points(history: Sequence[Step], value: Callable[[Step], float | None]) -> list[LinePoint]:
+def _points(history: Sequence[TrainingStep], value: Callable[[TrainingStep], float | None]) -> list[LinePoint]:
     """The mean of the last few steps, at every step that has one."""
     points = []
     for end in range(1, len(history) + 1):

@@ -10,13 +10,13 @@ from prbench.config import ModelOptions
 from prbench.errors import ConfigError, RunError
 from prbench.files import checked
 from prbench.results.folder import RunFolder
-from prbench.studies.ppo.options import PPOOptions
+from prbench.studies.ppo.options import PPOConfig
 from prbench.types import Frozen, Text
 
 FILE = "settings.json"
 
 
-class PPOSettings(Frozen):
+class PPOStudyConfig(Frozen):
     """What all trainings of a study have in common."""
 
     policy: Text
@@ -33,7 +33,7 @@ class PPOSettings(Frozen):
     judge_options: ModelOptions = ModelOptions()
     judge_pairs: int = Field(default=400, ge=20)
     """Labelled pairs on which the judge's own accuracy is measured."""
-    options: PPOOptions = PPOOptions()
+    options: PPOConfig = PPOConfig()
 
     @property
     def shared(self) -> dict[str, Any]:
@@ -44,7 +44,7 @@ class PPOSettings(Frozen):
         return {**chosen, "options": options}
 
 
-def make_settings(values: Mapping[str, Any]) -> PPOSettings:
+def make_settings(values: Mapping[str, Any]) -> PPOStudyConfig:
     """Check what a user typed.
 
     Example:
@@ -53,14 +53,14 @@ def make_settings(values: Mapping[str, Any]) -> PPOSettings:
         prbench.errors.ConfigError: judge-options.dtype is 'int8': Input should be 'float32', 'bfloat16' or 'float16'
     """
     try:
-        return PPOSettings.model_validate(dict(values))
+        return PPOStudyConfig.model_validate(dict(values))
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])).replace("_", "-")
         raise ConfigError(f"{place} is {first['input']!r}: {first['msg']}") from error
 
 
-def keep_settings(out: Path, settings: PPOSettings) -> None:
+def keep_settings(out: Path, settings: PPOStudyConfig) -> None:
     """Claim a folder for one study; more reward models, seeds or another judge may come later."""
     folder = RunFolder(out)
     file = out / FILE

@@ -6,7 +6,7 @@ from prbench.config import ModelOptions
 from prbench.errors import ConfigError
 from prbench.studies.policy import policy_prompt
 from prbench.studies.ppo.loop import Speech
-from prbench.studies.ppo.options import PPOOptions
+from prbench.studies.ppo.options import PPOConfig
 from prbench.types import Pair
 
 
@@ -19,11 +19,11 @@ class Speaker(NamedTuple):
     revision: str
 
 
-def load_speaker(address: str, options: PPOOptions) -> Speaker:
+def load_speaker(address: str, options: PPOConfig) -> Speaker:
     """Open the base model behind `lm:NAME`.
 
     Example:
-        >>> load_speaker("chat:gpt@http://127.0.0.1:1", PPOOptions())
+        >>> load_speaker("chat:gpt@http://127.0.0.1:1", PPOConfig())
         Traceback (most recent call last):
         prbench.errors.ConfigError: policy 'chat:gpt@http://127.0.0.1:1' cannot be trained here
         <BLANKLINE>

@@ -14,12 +14,12 @@ from prbench.studies.best_of_n.candidates import Candidate
 from prbench.studies.best_of_n.reward_models import RewardModel
 from prbench.studies.ppo.checkpoint import claim
 from prbench.studies.ppo.conclusion import TRAINING, TRAININGS, TrainingRecord
-from prbench.studies.ppo.held_out import Division, Write, answer_items
-from prbench.studies.ppo.history import Step
-from prbench.studies.ppo.loop import Speech, Training, answer_texts
-from prbench.studies.ppo.options import PPOOptions
+from prbench.studies.ppo.held_out import HeldOutDivision, Write, answer_items
+from prbench.studies.ppo.history import TrainingStep
+from prbench.studies.ppo.loop import PPOTraining, Speech, answer_texts
+from prbench.studies.ppo.options import PPOConfig
 from prbench.studies.ppo.rewards import TextReward
-from prbench.studies.ppo.settings import PPOSettings
+from prbench.studies.ppo.settings import PPOStudyConfig
 from prbench.studies.ppo.speaker import Speaker
 from prbench.studies.ppo.trunk import Policy
 from prbench.train.checkpoint import alone
@@ -29,18 +29,18 @@ UNTRAINED = "untrained"
 _PROMPTS_AT_ONCE = 8
 
 
-class Work(NamedTuple):
+class StudySetup(NamedTuple):
     """What all trainings of a study share."""
 
-    settings: PPOSettings
+    settings: PPOStudyConfig
     speaker: Speaker
-    division: Division
+    division: HeldOutDivision
     pairs: Sequence[Pair]
     """The whole suite."""
     out: Path
 
 
-def training_key(work: Work, reward: TextReward) -> dict[str, Any]:
+def training_key(work: StudySetup, reward: TextReward) -> dict[str, Any]:
     """Whom a training belongs to: reward model, what it sees, policy, seed, all that decides what comes out."""
     return {
         "reward": reward.key,
@@ -51,7 +51,7 @@ def training_key(work: Work, reward: TextReward) -> dict[str, Any]:
     }
 
 
-def training_folder(work: Work, reward_model: RewardModel) -> Path:
+def training_folder(work: StudySetup, reward_model: RewardModel) -> Path:
     """Where one training lives: for people to find, and different for whatever trains differently."""
     readable = re.sub(r"[^A-Za-z0-9.]+", "_", reward_model.name).strip("_.")[-60:] or "model"
     who = [
@@ -64,7 +64,7 @@ def training_folder(work: Work, reward_model: RewardModel) -> Path:
 
 
 def train_policy(
-    work: Work, reward_model: RewardModel, model: Any, heard: Callable[[Step, TextReward], None]
+    work: StudySetup, reward_model: RewardModel, model: Any, heard: Callable[[TrainingStep, TextReward], None]
 ) -> dict[str, list[Candidate]]:
     """Train with one reward model, or continue; then answer the held-out items."""
     assert reward_model.context is not None  # noqa: S101  (a noised oracle is refused before)
@@ -79,7 +79,7 @@ def train_policy(
             write = train_grpo(work, reward, folder, key, lambda step: heard(step, reward))
         else:
             policy = make_policy(work.speaker.weights, options)
-            training = Training(
+            training = PPOTraining(
                 policy, work.division.train, reward, work.speaker.speech, options, folder=folder, key=key
             )
             training.run(lambda step: heard(step, reward))
@@ -102,7 +102,7 @@ def _record(reward_model: RewardModel, seed: int, who: str) -> TrainingRecord:
     )
 
 
-def answer_untrained(work: Work) -> dict[str, list[Candidate]]:
+def answer_untrained(work: StudySetup) -> dict[str, list[Candidate]]:
     """What the base model says to the held-out items: what every training is held against."""
     options = work.settings.options
     folder = work.out / UNTRAINED
@@ -112,12 +112,12 @@ def answer_untrained(work: Work) -> dict[str, list[Candidate]]:
         return answer_items(folder, work.division.items, write, work.settings, who)
 
 
-def make_policy(weights: Any, options: PPOOptions) -> Policy:
+def make_policy(weights: Any, options: PPOConfig) -> Policy:
     """A fresh policy over a base model."""
     return Policy(weights, rank=options.rank, layers=options.layers, temperature=options.temperature, seed=options.seed)
 
 
-def writer(policy: Policy, speech: Speech, options: PPOOptions, *, adapted: bool = True) -> Write:
+def writer(policy: Policy, speech: Speech, options: PPOConfig, *, adapted: bool = True) -> Write:
     """How a policy answers held-out questions: drawn at its own temperature, with draws that all policies share."""
 
     def write(pairs: Sequence[Pair], answers: int, seed: int) -> list[tuple[str, bool]]:
@@ -138,7 +138,7 @@ def _parts(pairs: Sequence[Pair]) -> Iterator[Sequence[Pair]]:
         yield pairs[start : start + _PROMPTS_AT_ONCE]
 
 
-class Live:
+class StepLine:
     """A line that is rewritten on a terminal, a plain one for each step elsewhere."""
 
     def __init__(self, name: str, steps: int, say: Callable[[str], None]) -> None:
@@ -151,7 +151,7 @@ class Live:
             self._shown = RichLive(console=Console(stderr=True), transient=True, refresh_per_second=2)
             self._shown.start()
 
-    def __call__(self, step: Step, reward: TextReward) -> None:
+    def __call__(self, step: TrainingStep, reward: TextReward) -> None:
         """Show a step."""
         line = f"{self._name}: {step_line(step, self._steps)}"
         if dropped := reward.dropped.most_common(1):
@@ -167,11 +167,12 @@ class Live:
             self._shown.stop()
 
 
-def step_line(step: Step, steps: int) -> str:
+def step_line(step: TrainingStep, steps: int) -> str:
     """A step in a line.
 
     Example:
-        >>> step_line(Step(step=3, reward=0.5, kl=1.25, entropy=2.0, length=40, ended=1, dropped=0, seconds=9.1), 40)
+        >>> step = TrainingStep(step=3, reward=0.5, kl=1.25, entropy=2.0, length=40, ended=1, dropped=0, seconds=9.1)
+        >>> step_line(step, 40)
         'step 3/40 · reward 0.500 · KL 1.25 · entropy 2.00 · length 40 · dropped 0 · 9.1 s'
     """
     reward = "–" if step.reward is None else f"{step.reward:.3f}"

@@ -124,7 +124,7 @@ class Layer(NamedTuple):
         return cls(maps, (layer.input_layernorm, layer.post_attention_layernorm), feed.act_fn)
 
 
-class Written(NamedTuple):
+class WrittenAnswers(NamedTuple):
     """Answers as they were written, and what was known while writing them; (answers, positions) each."""
 
     tokens: Tensor
@@ -235,7 +235,7 @@ class Policy(nn.Module):
     @without_gradient
     def write(
         self, prefix: Prefix, limit: int, ends: Sequence[int], draws: torch.Generator | None, *, adapted: bool = True
-    ) -> Written:
+    ) -> WrittenAnswers:
         """Write an answer for each rollout, token by token; without `draws`, the likeliest token each time.
 
         The adapters are merged into the weights once: a step costs what it costs without them.
@@ -252,7 +252,7 @@ class Policy(nn.Module):
             token = _drawn(odds, draws)
             steps.append((token, middle[:, 0], odds.gather(1, token[:, None])[:, 0], read.values[:, 0]))
             done |= torch.isin(token, stops)
-        return Written(*(torch.stack(parts, 1) for parts in zip(*steps, strict=True)))
+        return WrittenAnswers(*(torch.stack(parts, 1) for parts in zip(*steps, strict=True)))
 
     def _next(
         self, token: Tensor, place: int, prefix: Prefix, maps: Sequence[Maps], buffers: Sequence[Keys]

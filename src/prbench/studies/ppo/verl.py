@@ -15,11 +15,11 @@ from prbench.data import load_pairs
 from prbench.errors import ConfigError
 from prbench.files import replacing, write_whole
 from prbench.studies.best_of_n.reward_models import open_reward_models
-from prbench.studies.best_of_n.settings import Ranked
+from prbench.studies.best_of_n.settings import RewardModelConfig
 from prbench.studies.policy import policy_prompt
 from prbench.studies.ppo.held_out import divide
-from prbench.studies.ppo.options import PPOOptions
-from prbench.studies.ppo.settings import PPOSettings
+from prbench.studies.ppo.options import PPOConfig
+from prbench.studies.ppo.settings import PPOStudyConfig
 from prbench.types import Pair
 
 VERSION = "0.9.1"
@@ -29,7 +29,7 @@ _FACTOR = 32
 """How many times larger a cluster's batch is than the default of two cores."""
 
 
-def write_verl(settings: PPOSettings, rewards: Sequence[Ranked], out: Path, *, server: str) -> str:
+def write_verl(settings: PPOStudyConfig, rewards: Sequence[RewardModelConfig], out: Path, *, server: str) -> str:
     """Write the files of one training and say what was written and what to run.
 
     Args:
@@ -62,7 +62,7 @@ def write_verl(settings: PPOSettings, rewards: Sequence[Ranked], out: Path, *, s
     return _told(out, {name: len(pairs) for name, pairs in files.items()}, reward_model.name)
 
 
-def write_parquet(path: Path, pairs: Iterable[Pair], settings: PPOSettings) -> None:
+def write_parquet(path: Path, pairs: Iterable[Pair], settings: PPOStudyConfig) -> None:
     """Questions in the columns that verl reads."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -71,12 +71,12 @@ def write_parquet(path: Path, pairs: Iterable[Pair], settings: PPOSettings) -> N
         pq.write_table(pa.Table.from_pylist([verl_row(pair, settings) for pair in pairs]), partial)
 
 
-def verl_row(pair: Pair, settings: PPOSettings) -> dict[str, Any]:
+def verl_row(pair: Pair, settings: PPOStudyConfig) -> dict[str, Any]:
     """One question: the prompt for the policy, and for the reward hook whom it is about.
 
     Example:
         >>> pair = Pair(id="1", user="ann", question="Tea?", chosen="Green.", rejected="Black.")
-        >>> verl_row(pair, PPOSettings(policy="lm:smollm2"))["extra_info"]
+        >>> verl_row(pair, PPOStudyConfig(policy="lm:smollm2"))["extra_info"]
         {'index': '1', 'user': 'ann', 'question': 'Tea?'}
     """
     options = settings.options
@@ -90,7 +90,7 @@ def verl_row(pair: Pair, settings: PPOSettings) -> dict[str, Any]:
     }
 
 
-def verl_config(settings: PPOSettings, out: Path, server: str) -> dict[str, Any]:
+def verl_config(settings: PPOStudyConfig, out: Path, server: str) -> dict[str, Any]:
     """Our settings in verl's words; whatever is not named keeps verl's own default."""
     options = settings.options
     grpo = options.algorithm == "grpo"
@@ -150,7 +150,7 @@ def verl_config(settings: PPOSettings, out: Path, server: str) -> dict[str, Any]
     }
 
 
-def _critic(settings: PPOSettings) -> dict[str, Any]:
+def _critic(settings: PPOStudyConfig) -> dict[str, Any]:
     options = settings.options
     return {
         "model": {"path": policy_path(settings.policy)},
@@ -160,7 +160,7 @@ def _critic(settings: PPOSettings) -> dict[str, Any]:
     }
 
 
-def _algorithm(options: PPOOptions) -> dict[str, Any]:
+def _algorithm(options: PPOConfig) -> dict[str, Any]:
     grpo = options.algorithm == "grpo"
     return {
         "adv_estimator": "grpo" if grpo else "gae",

@@ -13,7 +13,7 @@ from typing import Any
 
 from prbench.models.local.placement import input_device
 from prbench.models.local.prefix.attention import Branch, Layout, attending
-from prbench.models.local.prefix.plan import Piece, Step
+from prbench.models.local.prefix.plan import Piece, PrefixStep
 from prbench.models.local.prefix.tree import Tree
 
 
@@ -49,7 +49,7 @@ class CausalForward:
         self._cache = None
         self._layers = []
 
-    def packed(self, tree: Tree, step: Step, rows: Sequence[int]) -> Any:
+    def packed(self, tree: Tree, step: PrefixStep, rows: Sequence[int]) -> Any:
         """Logits (rows × columns) at some tokens of a step, numbered as they lie in it."""
         import torch
 
@@ -104,7 +104,7 @@ class CausalForward:
     def _keeps_any_logits(self) -> bool:
         return "logits_to_keep" in inspect.signature(self.model.forward).parameters
 
-    def _attention(self, step: Step) -> AbstractContextManager[Any]:
+    def _attention(self, step: PrefixStep) -> AbstractContextManager[Any]:
         """Within it the model attends as the step needs it to; gives the mask to call the model with."""
         import torch
 
@@ -119,7 +119,7 @@ class CausalForward:
         unread = torch.zeros(1, 1, 1, 1, dtype=self.model.dtype)
         return attending(self.model.config.get_text_config(decoder=True), layout, unread)
 
-    def _branches(self, step: Step) -> Iterator[Branch]:
+    def _branches(self, step: PrefixStep) -> Iterator[Branch]:
         tops = [index for index, piece in enumerate(step.pieces) if piece.start == step.prefix]
         start = 0
         for low, high in pairwise([*tops, len(step.pieces)]):

@@ -59,7 +59,7 @@ class Piece(NamedTuple):
     end: int
 
 
-class Step(NamedTuple):
+class PrefixStep(NamedTuple):
     """One pass: pieces of the tree, each after its parent, over the path that earlier steps have left."""
 
     prefix: int
@@ -72,14 +72,14 @@ class Step(NamedTuple):
         return sum(piece.end - piece.start for piece in self.pieces)
 
 
-class Plan(NamedTuple):
+class PrefixPlan(NamedTuple):
     """Steps in order, and sequences (numbered in sorted order) to be run plainly."""
 
-    steps: list[Step]
+    steps: list[PrefixStep]
     plain: list[int]
 
 
-def plan(tree: Tree, cost: Cost, pack_tokens: int, most_tokens: int) -> Plan:
+def plan(tree: Tree, cost: Cost, pack_tokens: int, most_tokens: int) -> PrefixPlan:
     """Choose the cheapest way for every node and put the passes in order.
 
     Args:
@@ -89,43 +89,43 @@ def plan(tree: Tree, cost: Cost, pack_tokens: int, most_tokens: int) -> Plan:
         most_tokens: Tokens that no pack may exceed, unless a sequence parts from the others and has more left alone.
     """
     ways = _Ways(tree, cost, pack_tokens, most_tokens)
-    steps: list[Step] = []
+    steps: list[PrefixStep] = []
     plain: list[int] = []
     waiting = [tree.root]
     while waiting:
         node = waiting.pop()
         if node.size:
-            steps.append(Step(node.start, (Piece(node, node.start, node.end),)))
+            steps.append(PrefixStep(node.start, (Piece(node, node.start, node.end),)))
         packed = [child for child in node.children if ways.of[child] == "pack"]
-        steps += (Step(node.end, tuple(_pieces(group))) for group in _groups(packed, pack_tokens, most_tokens))
+        steps += (PrefixStep(node.end, tuple(_pieces(group))) for group in _groups(packed, pack_tokens, most_tokens))
         for child in node.children:
             if ways.of[child] == "plain":
                 plain += range(child.low, child.high)
         waiting += [child for child in reversed(node.children) if ways.of[child] == "descend"]
-    return Plan(steps, plain)
+    return PrefixPlan(steps, plain)
 
 
-def halves(step: Step) -> list[Step] | None:
+def halves(step: PrefixStep) -> list[PrefixStep] | None:
     """The same work in smaller passes; None where it cannot be made smaller.
 
     Example:
         >>> node = Node(0, 64, 0)
-        >>> [(half.prefix, half.tokens) for half in halves(Step(0, (Piece(node, 0, 64),)))]
+        >>> [(half.prefix, half.tokens) for half in halves(PrefixStep(0, (Piece(node, 0, 64),)))]
         [(0, 32), (32, 32)]
     """
     starts = [index for index, piece in enumerate(step.pieces) if piece.start == step.prefix]
     first = step.pieces[0]
     if len(starts) > 1:
         middle = starts[len(starts) // 2]
-        return [Step(step.prefix, step.pieces[:middle]), Step(step.prefix, step.pieces[middle:])]
+        return [PrefixStep(step.prefix, step.pieces[:middle]), PrefixStep(step.prefix, step.pieces[middle:])]
     if len(step.pieces) > 1:
-        return [Step(step.prefix, (first,)), Step(first.end, step.pieces[1:])]
+        return [PrefixStep(step.prefix, (first,)), PrefixStep(first.end, step.pieces[1:])]
     if step.tokens < 2 * _SMALLEST_PIECE:
         return None
     middle = (first.start + first.end) // 2
     return [
-        Step(step.prefix, (first._replace(end=middle),)),
-        Step(middle, (first._replace(start=middle),)),
+        PrefixStep(step.prefix, (first._replace(end=middle),)),
+        PrefixStep(middle, (first._replace(start=middle),)),
     ]
 
 

@@ -20,12 +20,12 @@ from prbench.models.effort import Effort
 from prbench.models.local.batching import plan_batches, try_forward
 from prbench.models.local.flops import Arithmetic, causal_keys
 from prbench.models.local.prefix.forward import CausalForward
-from prbench.models.local.prefix.plan import Plan, Step, halves, plan
+from prbench.models.local.prefix.plan import PrefixPlan, PrefixStep, halves, plan
 from prbench.models.local.prefix.support import choose_way, estimate_cost
 from prbench.models.local.prefix.tree import Node, Tree
 
 
-class Request(NamedTuple):
+class LogitRequest(NamedTuple):
     """One token sequence, and which numbers of its logits are wanted."""
 
     ids: Sequence[int]
@@ -47,17 +47,17 @@ class Reading(NamedTuple):
     """This request's share of the passes that served it."""
 
 
-def last_logits(ids: Sequence[int], columns: Sequence[int]) -> Request:
+def last_logits(ids: Sequence[int], columns: Sequence[int]) -> LogitRequest:
     """Ask for the logits of some token ids (or labels) after the last token.
 
     Example:
         >>> last_logits([5, 6, 7], columns=[0, 1]).positions
         [2, 2]
     """
-    return Request(ids, [len(ids) - 1] * len(columns), columns)
+    return LogitRequest(ids, [len(ids) - 1] * len(columns), columns)
 
 
-def log_likelihood(ids: Sequence[int], start: int, end: int | None = None) -> Request:
+def log_likelihood(ids: Sequence[int], start: int, end: int | None = None) -> LogitRequest:
     """Ask for the log-probability of each of `ids[start:end]` given all tokens before it; the very first has none.
 
     Example:
@@ -66,7 +66,7 @@ def log_likelihood(ids: Sequence[int], start: int, end: int | None = None) -> Re
         ([0, 1], [6, 7])
     """
     begin, stop = max(start, 1), len(ids) if end is None else end
-    return Request(ids, range(begin - 1, stop - 1), ids[begin:stop], normalised=True)
+    return LogitRequest(ids, range(begin - 1, stop - 1), ids[begin:stop], normalised=True)
 
 
 class PrefixScorer:
@@ -92,10 +92,10 @@ class PrefixScorer:
         self._pack_tokens = min(pack_tokens or self._cost.best_pack(batch_tokens), batch_tokens)
         self._shared = shared and self.note is None
 
-    def read(self, requests: Sequence[Request]) -> Iterator[Reading]:
+    def read(self, requests: Sequence[LogitRequest]) -> Iterator[Reading]:
         """Yield one reading per request, as soon as its last token is computed."""
         tree = Tree([request.ids for request in requests])
-        work = Plan([], list(range(len(requests))))
+        work = PrefixPlan([], list(range(len(requests))))
         if self._shared:
             work = plan(tree, self._cost, self._pack_tokens, self._batch_tokens)
             self._forward.reserve(max((step.prefix + step.tokens for step in work.steps), default=0))
@@ -108,7 +108,7 @@ class PrefixScorer:
         finally:
             self._forward.release()
 
-    def _run_steps(self, steps: Sequence[Step], tree: Tree, board: "_Board") -> Iterator[Reading]:
+    def _run_steps(self, steps: Sequence[PrefixStep], tree: Tree, board: "_Board") -> Iterator[Reading]:
         pending = list(reversed(steps))
         while pending:
             step = pending.pop()
@@ -163,7 +163,7 @@ class _Read(NamedTuple):
 class _Board:
     """What is wanted of each sequence (numbered in sorted order), and what is known of it already."""
 
-    def __init__(self, tree: Tree, requests: Sequence[Request], effort: Effort) -> None:
+    def __init__(self, tree: Tree, requests: Sequence[LogitRequest], effort: Effort) -> None:
         self._tree = tree
         self._effort = effort
         self._requests = requests
@@ -181,7 +181,7 @@ class _Board:
         """Whether nothing is left to be done for a sequence."""
         return sequence in self._told
 
-    def reads_of_step(self, step: Step) -> tuple[list[int], list[_Read]]:
+    def reads_of_step(self, step: PrefixStep) -> tuple[list[int], list[_Read]]:
         """The tokens of a step whose logits are wanted, each once, and who wants them."""
         rows: dict[int, int] = {}
         reads = []
@@ -251,5 +251,5 @@ class _Board:
         return [float(value) for value in picked.double().cpu()]
 
 
-def _tops(step: Step) -> list[Node]:
+def _tops(step: PrefixStep) -> list[Node]:
     return [piece.node for piece in step.pieces if piece.start == step.prefix]

@@ -9,7 +9,7 @@ from typing import Any
 
 from prbench.models.local.flops import attention_width, body_weights
 from prbench.models.local.prefix.forward import CausalForward
-from prbench.models.local.prefix.plan import Cost, Piece, Step
+from prbench.models.local.prefix.plan import Cost, Piece, PrefixStep
 from prbench.models.local.prefix.tree import Tree
 
 _PASS_IN_TOKENS = {"cpu": 24.0}
@@ -74,7 +74,7 @@ def _tried(forward: CausalForward) -> str | None:
 
     tree = Tree([[3, 1, 4, 1, 5, 9], [3, 1, 4, 2, 6], [3, 1, 4, 2, 7, 1]])
     first, *rest = [Piece(node, node.start, node.end) for node in tree.nodes() if node.size]
-    steps = [Step(0, (first,)), Step(first.end, tuple(rest))]
+    steps = [PrefixStep(0, (first,)), PrefixStep(first.end, tuple(rest))]
     try:
         with torch.inference_mode():
             forward.reserve(max(step.prefix + step.tokens for step in steps))
