@@ -47,9 +47,8 @@ def main() -> int:
     """Print a line for each wish, and the shares of followed ones."""
     found = moved(load_model(sys.argv[1] if len(sys.argv) > 1 else "personal:reference"))  # type: ignore[arg-type]
     for wish, share, right in found:
-        print(
-            f"{'known' if wish['known'] else 'new':6} {100 * share:4.0f} % moved, {100 * right:4.0f} % right  {wish['says']}"
-        )
+        kind = "known" if wish["known"] else "new"
+        print(f"{kind:6} {100 * share:4.0f} % moved, {100 * right:4.0f} % right  {wish['says']}")
     for name, known in (("known", True), ("new", False)):
         shares = [share for wish, share, _ in found if wish["known"] is known]
         print(f"{name}: {sum(share > 0.5 for share in shares)} of {len(shares)} wishes followed")

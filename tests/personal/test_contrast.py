@@ -170,3 +170,14 @@ def test_margins_do_not_depend_on_what_else_is_asked(model: ContrastRanker) -> N
     random.Random(0).shuffle(shown)
     together = [outcome.margin for _, outcome in model.compare(shown)]
     assert together == pytest.approx([next(model.compare([view]))[1].margin for view in shown], abs=1e-6)
+
+
+def test_a_form_of_preferences_is_read_as_statements(model: ContrastRanker) -> None:
+    form = '{"likes_blue": true, "likes_green": false}'
+    stated = PairView("Tea?", "Blue tea.", "Green tea.", (), ("likes blue: yes", "likes green: no"))
+    as_plan = PairView("Tea?", "Blue tea.", "Green tea.", (), (form,))
+    as_post = PairView("Tea?", "Blue tea.", "Green tea.", (Post(id="1", text=form),))
+    margins = [outcome.margin for _, outcome in model.compare([stated, as_plan])]
+    assert margins[0] == margins[1]
+    assert model.contrast.person((form,), ()).odds == pytest.approx(model.contrast.person((), (form,)).odds)
+    assert next(model.compare([as_post]))[1].margin is not None
