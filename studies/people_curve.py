@@ -22,6 +22,7 @@ from people.worlds import write_whole
 
 from prbench import evaluate
 from prbench.data import load_pairs
+from prbench.data.portion import Portion
 from prbench.errors import DataError
 from prbench.models.personal.artifact import PersonalRecord
 from prbench.models.personal.stance_encoder import AXES
@@ -113,7 +114,7 @@ def _point(plan: Plan, work: Path, method: str, couples: int) -> Point:
 
 def _train(plan: Plan, work: Path, method: str, couples: int, out: Path) -> None:
     basic = {"encoder": plan.encoder, "seed": plan.seed, **plan.changes.get(method, {})}
-    place: dict[str, Any] = {"suite": plan.suite, "people": couples}
+    place: dict[str, Any] = {"suite": plan.suite, "portion": Portion(people=couples)}
     if method == "cross":
         from prbench.train.cross import CrossConfig, train_cross
 
@@ -139,7 +140,7 @@ def _tuned(plan: Plan, work: Path, couples: int) -> Path:
 
     out = work / f"encoder-{couples}"
     options = {"base": plan.encoder, "seed": plan.seed, **plan.changes.get("encoder", {})}
-    tune(EncoderConfig(**options), out, suite=plan.suite, people=couples)
+    tune(EncoderConfig(**options), out, suite=plan.suite, portion=Portion(people=couples))
     return out
 
 

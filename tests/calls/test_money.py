@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from fake_server import FakeServer, Fault, every, first_attempts
+from fake_server import FakeServer, Fault, chat_reply, every, first_attempts
 from prbench import evaluate
 from prbench.build.written import Decoding
 from prbench.build.written.replies import Replies, WritingRequest
@@ -89,7 +89,7 @@ def test_what_is_in_flight_at_kill_9_counts_at_its_upper_bound_and_is_marked(tmp
     assert timing["unsettled_calls"] == AT_ONCE
     assert timing["spent_usd"] - timing["unsettled_usd"] == pytest.approx((sent - AT_ONCE) * REPLY_USD)
     assert timing["spent_usd"] >= sent * REPLY_USD  # never less than the server was paid for
-    assert f"for {AT_ONCE} requests without a reply" in finished.stdout
+    assert f"for {AT_ONCE} requests of unknown cost" in finished.stdout
     assert (tmp_path / "run" / FILE).read_text().count("\n") == 1  # a finished run keeps the sum
 
 
@@ -114,7 +114,7 @@ def test_requests_whose_replies_are_never_read_reach_the_limit_too(tmp_path, fau
     with FakeServer(plan=every(1, fault)) as server:
         config = RunConfig.of(suite="small", model="judge", contexts="profile")
         session = Session(config, model=judge(server, retries=1), suite=Suite.of(mirrored(), name="small"))
-        with pytest.raises(BudgetError, match="requests without a reply") as caught:
+        with pytest.raises(BudgetError, match="requests of unknown cost") as caught:
             execute(session, RunFolder(tmp_path / "run"), max_cost_usd=10.0)
         sent = len(server.requests)
     spent = read_spending(tmp_path / "run" / FILE)
@@ -166,10 +166,23 @@ def test_retries_are_counted_and_only_replies_that_may_have_been_paid_for_stay_o
     calls = found.usage.distinct_calls
     assert (found.timing.retries, found.timing.unsettled_calls) == (calls, None)
     assert found.timing.spent_usd == pytest.approx(calls * REPLY_USD)
-    with FakeServer(plan=first_attempts(1, Fault("reset"))) as server:  # paid for or not, who knows
-        found = evaluate(judge(server), mirrored(1, 2), contexts=["none"], out=tmp_path / "two", cache=False)
-    assert (found.timing.retries, found.timing.unsettled_calls) == (calls, calls)
-    assert found.timing.spent_usd - found.timing.unsettled_usd == pytest.approx(calls * REPLY_USD)
+    for name, fault in {"two": Fault("reset"), "three": Fault("status", status=502)}.items():  # billed or not?
+        with FakeServer(plan=first_attempts(1, fault)) as server:
+            found = evaluate(judge(server), mirrored(1, 2), contexts=["none"], out=tmp_path / name, cache=False)
+        assert (found.timing.retries, found.timing.unsettled_calls) == (calls, calls)
+        assert found.timing.spent_usd - found.timing.unsettled_usd == pytest.approx(calls * REPLY_USD)
+
+
+def test_a_reply_that_does_not_say_its_tokens_counts_at_its_upper_bound(tmp_path):
+    silent = {key: value for key, value in chat_reply("Result: A").items() if key != "usage"}
+    with FakeServer(answer=lambda body: silent) as server:
+        found = evaluate(judge(server), mirrored(1, 2), contexts=["none"], out=tmp_path / "one", cache=False)
+        one = found.timing
+        several = judge(server, body={"n": 5})
+        five = evaluate(several, mirrored(1, 2), contexts=["none"], out=tmp_path / "two", cache=False).timing
+    assert one.unsettled_calls == five.unsettled_calls == found.usage.distinct_calls
+    assert one.spent_usd == one.unsettled_usd > found.usage.cost_usd > 0  # what the answers are estimated at
+    assert five.spent_usd > 3 * one.spent_usd  # five replies to each request, and its prompt once
 
 
 def test_a_run_without_a_price_keeps_no_spend_file_and_says_nothing_of_money(tmp_path):
@@ -281,6 +294,6 @@ def test_an_abandoned_request_is_spent_and_one_under_way_is_not(tmp_path):
         budget.abandon(free)
         assert (budget.spent_usd, budget.spending) == (0.5, Spending(0.0, 1.25, unsettled=2))
         budget.abandon(under_way)
-        with pytest.raises(BudgetError, match=r"\$1.2500 of it for 2 requests without a reply"):
+        with pytest.raises(BudgetError, match=r"\$1.2500 of it for 2 requests of unknown cost"):
             budget.check()
     assert read_spending(tmp_path / FILE) == Spending(0.0, 1.25, unsettled=2)

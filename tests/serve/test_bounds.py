@@ -11,7 +11,7 @@ import pytest
 from prbench.models import ModelCard
 from prbench.serve import RewardClient
 from prbench.serve.batching import Batcher, OverloadedError, QueueLimits
-from prbench.serve.gathering import Waiting, gather
+from prbench.serve.gathering import Waiting, gather, load_of, waiting_of
 from prbench.serve.items import ScoreItem, TooManyError
 from prbench.serve.metrics import Metrics
 from prbench.types import AnswerView, Channel, Message, Outcome, Prompt
@@ -42,7 +42,7 @@ class Reader:
 
 ONE_OF_MANY = b'{"question":"c","answer":"b","posts":[' + b'"a",' * 1_999 + b'"a"]}'
 TOO_LARGE = {
-    "a long answer": ({**POST, "answer": "x" * 20_001}, "answer has 20001 characters, and a text may have 20000"),
+    "a long answer": ({**POST, "answer": "x" * 12_001}, "answer has 12001 characters, and a text may have 12000"),
     "a long question": ({"question": "x" * 400_000, "answer": "a", "posts": []}, "question has 400000 characters"),
     "a long post": ({"question": "Tea?", "answer": "a", "posts": ["y", "x" * 30_000]}, "posts[1] has 30000"),
     "a long plan": ({**POST, "answer": "a", "plan": ["x" * 30_000]}, "plan[0] has 30000 characters"),
@@ -52,7 +52,7 @@ TOO_LARGE = {
         "more than 2000 posts, the most",
     ),
     "a plan of many lines": ({**POST, "answer": "a", "plan": ["x"] * 200_000}, "the plan has more than 2000 lines"),
-    "all together": ({"question": "Tea?", "answer": "a", "posts": ["x" * 19_000] * 30}, "an item may have 400000"),
+    "all together": ({"question": "Tea?", "answer": "a", "posts": ["x" * 11_000] * 40}, "an item may have 400000"),
 }
 
 
@@ -142,7 +142,7 @@ def test_a_long_judgment_and_too_many_of_them_are_refused(start):
         again = client.post("/users/zoe/feedback", json={**judgment, "question": "0?"})
         kept = client.get("/users/zoe/feedback").json()["count"]
     assert long.status_code == 413
-    assert "chosen has 1400000 characters, and a text may have 20000 (--max-text)" in long.json()["error"]["message"]
+    assert "chosen has 1400000 characters, and a text may have 12000 (--max-text)" in long.json()["error"]["message"]
     assert [one.status_code for one in many] == [200, 200, 200, 413, 413]
     assert "3 are kept (--max-judgments)" in many[-1].json()["error"]["message"]
     assert (again.status_code, kept) == (200, 3)
@@ -180,7 +180,7 @@ def test_a_small_request_waits_for_no_more_than_the_batch_under_way():
 
     waited = run(scenario())
     batcher.stop()
-    # Of some three seconds: nearly all that is allowed before the model's speed is known, or two seconds of it later.
+    # A batch lasts as long as one of the long answers, a second, or two seconds once the model's pace is known.
     assert max(waited) < 4
     assert len(model.batches) > 5
 
@@ -214,6 +214,103 @@ def test_a_batch_is_cut_by_cost_but_candidates_share_their_prompt():
     assert gather(alike, most=32, budget=10_000) == list(range(8))
     unlike = [Waiting("ann", f"{n}?", own=100, shared=4_000) for n in range(8)]
     assert gather(unlike, most=32, budget=10_000) == [0, 1]
+
+
+class Diligent(Adaptive):
+    """Reads answers slowly and posts fast, keeps what it has read, and reads all that a user has judged first."""
+
+    def __init__(self, answers=100_000, posts=10_000_000):
+        super().__init__()
+        self.card = ModelCard(address="diligent", revision="1", reads=frozenset(Channel))
+        self.answers, self.posts = answers, posts
+        self.read, self.calls, self.judged = set(), [], {}
+
+    def hold_back(self):
+        """As a personal model does."""
+
+    def forget(self):
+        self.read.clear()
+
+    def fit_user(self, user, judgments):
+        self.judged[user] = judgments
+
+    def rate(self, views):
+        before = time.monotonic()
+        for place, view in enumerate(views):
+            judged = self.judged.get(view.user, ())
+            texts = {view.answer, *(text for one in judged for text in (one.chosen, one.rejected))} - self.read
+            self.read |= texts
+            posts = sum(len(post.text) for post in view.posts)
+            time.sleep(sum(map(len, texts)) / self.answers + posts / self.posts)
+            yield place, Outcome.scored(float(len(view.answer)))
+        self.calls.append(time.monotonic() - before)
+
+
+def judgment(number, length=2_000):
+    return {"question": f"{number}?", "chosen": f"{number}" + "c" * length, "rejected": f"{number}" + "r" * length}
+
+
+def test_all_that_a_user_has_judged_is_read_a_part_at_a_time(start):
+    model = Diligent(answers=40_000)
+    with start(model) as client:
+        for number in range(40):
+            assert client.post("/users/zoe/feedback", json=judgment(number)).is_success
+        reply = client.post("/score", json={"items": [{"question": "Tea?", "answer": "abc", "user": "zoe"}]})
+        calls = len(model.calls)
+        again = client.post("/score", json={"items": [{"question": "Tea?", "answer": "abcd", "user": "zoe"}]})
+    assert reply.json()["scores"] == [3.0]
+    assert len(model.read) > 80  # four seconds of work
+    assert max(model.calls) < 3.5
+    assert calls > 2
+    assert again.json()["scores"] == [4.0]
+    assert len(model.calls) == calls + 1  # what was read is not read again
+
+
+def test_all_that_a_user_has_judged_is_bounded_together(start):
+    with start(Adaptive(), max_item=10_000) as client:
+        taken = [client.post("/users/zoe/feedback", json=judgment(number)) for number in range(4)]
+    assert [one.status_code for one in taken] == [200, 200, 413, 413]
+    assert "'zoe' has judged would have 12012 characters, and 10000 are kept (--max-item)" in taken[2].text
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["posts seen before", "answers that the model knows"])
+def test_what_was_fast_misleads_nobody_about_what_is_slow(kept):
+    """Posts in plenty, or answers again that the model has kept: neither says how long new answers take."""
+    model = Diligent(answers=20_000)
+    batcher = Batcher(
+        model,
+        lambda asked: [AnswerView(one.question, one.answer, one.posts or ()) for one in asked],
+        QueueLimits(max_wait_s=0),
+        Metrics(),
+    )
+    posts = [f"{n}" + "p" * 10_000 for n in range(30)]
+
+    async def scenario():
+        for number in range(12):
+            text = "known" + "k" * 10_000 if kept else f"{number}"
+            await batcher.score(
+                [ScoreItem(question=f"{'' if kept else number}?", answer=text, posts=[] if kept else posts)]
+            )
+        model.calls.clear()
+        long = [
+            asyncio.ensure_future(batcher.score(items(*(f"{n} {m}" + "x" * 9_000 for m in range(8)), question=f"{n}!")))
+            for n in range(2)
+        ]
+        await asyncio.sleep(0.1)
+        await batcher.score(items("short"))
+        for one in long:
+            one.cancel()
+
+    run(scenario())
+    batcher.stop()
+    assert max(model.calls) < 3  # of 7.2 seconds that wait
+
+
+def test_what_strangers_bring_along_is_counted_for_each():
+    stranger = [waiting_of(ScoreItem(question="Tea?", answer="a", posts=[f"{n}" + "x" * 300_000])) for n in range(3)]
+    assert load_of(stranger).shared > 900_000
+    same = [waiting_of(ScoreItem(question="Tea?", answer=f"{n}", posts=["x" * 300_000])) for n in range(3)]
+    assert load_of(same).shared < 301_000
 
 
 def learned(batcher):
@@ -267,7 +364,7 @@ def test_what_was_not_reached_before_its_deadline_is_not_begun():
 def test_a_client_says_how_long_it_waits(start):
     with start(Reader(speed=20_000), context="none") as client:
         client.post("/score", json={"items": [{"question": "Tea?", "answer": "z" * 4_000}]})
-        body = {"items": [{"question": "Tea?", "answer": "x" * 19_999}, {"question": "Tea?", "answer": "y" * 19_999}]}
+        body = {"items": [{"question": "Tea?", "answer": "x" * 11_999}, {"question": "Tea?", "answer": "y" * 11_999}]}
         refused = client.post("/score", json=body, headers={"Prefer": "respond-async, wait=1"})
         taken = httpx.post(f"{client.base_url}/score", json=body, timeout=30)
     assert (refused.status_code, refused.json()["error"]["kind"]) == (413, "items")

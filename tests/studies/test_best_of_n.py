@@ -531,3 +531,23 @@ def test_a_real_language_model_writes_and_real_models_choose(tmp_path, tiny_poli
     assert set(found.models) == {f"hf:{tiny_reward_model}", "longer"}
     again = best_of_n(make_settings(values), tmp_path, suite=world(), say=heard.append)
     assert again == found
+
+
+def test_a_judge_with_a_reserve_refuses_models_that_learned_from_it():
+    from prbench.models import ModelCard
+    from prbench.studies.best_of_n import RewardModelConfig
+    from prbench.studies.best_of_n.reward_models import RewardModel, told_alike
+
+    judge = HashJudge()
+    training = {"suite": "small", "split": "train"}
+    judge.card = judge.card.model_copy(update={"parameters": {"training": {**training, "reserve": 0.3}}})
+
+    def entered(portion):
+        card = ModelCard(address="personal:a", parameters={"training": {**training, **portion}})
+        return [RewardModel("a", RewardModelConfig(address="personal:a"), card, None, False)]
+
+    assert told_alike(judge, entered({"portion": {"reserve": 0.4}}), 0.3) == {}
+    with pytest.raises(ConfigError, match=r"'a' learned from the share .* reserved for the judge"):
+        told_alike(judge, entered({"portion": {"reserve": 0.2}}), 0.3)
+    with pytest.raises(ConfigError, match=r"--reserve 0\.3"):
+        told_alike(judge, entered({}), 0.3)

@@ -1,9 +1,9 @@
 """Money: what was spent, written ahead of every request, and the limit at which asking stops.
 
 Before a request is sent, the most that it can cost is written to the spend file; its reply settles the true cost. So
-`kill -9` cannot make a run look cheaper than it was: a request without a reply counts at its upper bound, and is marked
-as such. The rule is the same wherever a model is asked: once as much as the limit is spent, nothing more is sent, and
-what is under way is still taken and kept.
+`kill -9` cannot make a run look cheaper than it was: a request whose cost is not known counts at its upper bound, and
+is marked as such. The rule is the same wherever a model is asked: once as much as the limit is spent, nothing more is
+sent, and what is under way is still taken and kept.
 """
 
 import math
@@ -43,7 +43,7 @@ class Spending(NamedTuple):
 
     settled_usd: float = 0.0
     unsettled_usd: float = 0.0
-    """Upper bound of the requests that were sent and whose reply was never read."""
+    """Upper bound of the requests that were sent and whose cost is not known."""
     unsettled: int = 0
     retries: int = 0
     """Requests that were sent again after a passing fault."""
@@ -60,12 +60,12 @@ class Spending(NamedTuple):
             >>> Spending(0.5).words()
             '$0.5000'
             >>> Spending(0.5, 0.25, unsettled=2, retries=1).words()
-            '$0.7500 (at most: $0.2500 of it for 2 requests without a reply), 1 request sent again'
+            '$0.7500 (at most: $0.2500 of it for 2 requests of unknown cost), 1 request sent again'
         """
         said = f"${self.spent_usd:.4f}"
         if self.unsettled:
             requests = f"{self.unsettled:,} request{'' if self.unsettled == 1 else 's'}"
-            said += f" (at most: ${self.unsettled_usd:.4f} of it for {requests} without a reply)"
+            said += f" (at most: ${self.unsettled_usd:.4f} of it for {requests} of unknown cost)"
         if self.retries:
             said += f", {self.retries:,} request{'' if self.retries == 1 else 's'} sent again"
         return said

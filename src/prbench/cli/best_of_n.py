@@ -59,6 +59,9 @@ def best_of_n(
     judge_pairs: Annotated[
         int | None, typer.Option(min=20, help="Labelled pairs to examine the judge on; default 400.")
     ] = None,
+    reserve: Annotated[
+        float | None, typer.Option(min=0, max=0.9, help="The judge learns from this share that all models left to it.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Of everything that is drawn; default 0.")] = None,
     resamples: Annotated[int | None, typer.Option(min=100, help="Bootstrap resamples; default 2000.")] = None,
     max_cost: Annotated[
@@ -90,6 +93,7 @@ def best_of_n(
         "max_tokens": max_tokens,
         "temperature": temperature,
         "judge_pairs": judge_pairs,
+        "reserve": reserve,
         "seed": seed,
         "resamples": resamples,
         "models": [parse_model(text) for text in models] if models else None,

@@ -58,6 +58,9 @@ def ppo(
     rank: Annotated[int | None, typer.Option(min=1, help="Of the adapters; default 8.")] = None,
     layers: Annotated[int | None, typer.Option(min=1, help="Upper layers with adapters; default half.")] = None,
     judge_pairs: Annotated[int, typer.Option(min=20, help="Labelled pairs to examine the judge on.")] = 400,
+    reserve: Annotated[
+        float, typer.Option(min=0, max=0.9, help="The judge learns from this share that all models left to it.")
+    ] = 0.0,
     judge_dtype: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "float32",
     judge_price: Annotated[str | None, typer.Option(help="IN,OUT in US dollars per million tokens.")] = None,
     max_cost: Annotated[
@@ -105,6 +108,7 @@ def ppo(
             "judge": judge or "",
             "judge_options": {"dtype": judge_dtype, "price": read_price(judge_price)},
             "judge_pairs": judge_pairs,
+            "reserve": reserve,
             "options": options,
         }
     )

@@ -26,9 +26,11 @@ def serve(
     max_wait_ms: Annotated[float, typer.Option(min=0, help="Longest wait for a batch to fill.")] = 10.0,
     max_queue: Annotated[int, typer.Option(min=1, help="Items that may wait; beyond it 503.")] = 4096,
     max_body: Annotated[int, typer.Option(min=1, help="Most bytes of a request.")] = 16 * 2**20,
-    max_text: Annotated[int, typer.Option(min=1, help="Most characters of one text.")] = 20_000,
+    max_text: Annotated[int, typer.Option(min=1, help="Most characters of one text.")] = 12_000,
     max_posts: Annotated[int, typer.Option(min=1, help="Most posts of an item.")] = 2_000,
-    max_item: Annotated[int, typer.Option(min=1, help="Most characters of an item with its posts.")] = 400_000,
+    max_item: Annotated[
+        int, typer.Option(min=1, help="Most characters of an item with its posts, and of all that a user has judged.")
+    ] = 400_000,
     max_judgments: Annotated[int, typer.Option(min=1, help="Most judgments of one user.")] = 500,
     floor: Annotated[
         str, typer.Option(help="Reward of an answer that says nothing: auto, a number, or off (ask the model).")

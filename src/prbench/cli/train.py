@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 EXIT_INTERRUPTED = 130
 
 _TAKEN = {
-    "encoder": frozenset({"epochs", "batch", "learning_rate"}),
-    "contrast": frozenset({"also"}),
+    "encoder": frozenset({"epochs", "batch", "learning_rate", "passages"}),
+    "contrast": frozenset({"also", "passages"}),
     "planner": frozenset({"steps", "batch", "learning_rate"}),
     "cross": frozenset(
         {"epochs", "batch", "learning_rate", "weight_decay", "patience", "post_window", "pairs_per_epoch"}
@@ -35,6 +35,15 @@ def train(
     people: Annotated[
         int | None, typer.Option(min=1, help="Learn from so many couples of the split by seed; fewer are among more.")
     ] = None,
+    passages: Annotated[
+        float | None, typer.Option(min=0, max=1, help="contrast, encoder: share of the stance passages; default all.")
+    ] = None,
+    flipped: Annotated[
+        float, typer.Option(min=0, max=0.5, help="Share of labels with their two sides exchanged, for studies.")
+    ] = 0.0,
+    reserve: Annotated[
+        float, typer.Option(min=0, max=0.9, help="Share of couples, questions and passages left to judges.")
+    ] = 0.0,
     encoder: Annotated[str, typer.Option(help="Frozen encoder: embed:, lm: or hf:NAME.")] = "embed:minilm",
     policy: Annotated[str, typer.Option(help="planner: the language model to start from.")] = "lm:smollm2",
     steps: Annotated[int | None, typer.Option(min=1, help="planner: how many.")] = None,
@@ -65,16 +74,22 @@ def train(
         "post_window": post_window,
         "answer_window": answer_window,
     }
-    _refuse(
-        method, given | {"aspects": aspects or None, "also": also, "steps": steps, "pairs_per_epoch": pairs_per_epoch}
-    )
+    own = {"aspects": aspects or None, "also": also, "steps": steps, "pairs_per_epoch": pairs_per_epoch}
+    _refuse(method, given | own | {"passages": passages})
     given |= {"settings": dict(map(_setting, setting or [])), "encoder": encoder, "policy": policy, "seed": seed}
     given |= {"aspects": aspects, "also": also, "steps": steps, "pairs_per_epoch": pairs_per_epoch}
     try:
-        _train(method, given, out, suite=suite, split=split, validation=validation, people=people)
+        portion = _portion(people=people, passages=passages, flipped=flipped, reserve=reserve)
+        _train(method, given, out, suite=suite, split=split, validation=validation, portion=portion)
     except KeyboardInterrupt:
         typer.echo(f"\nstopped; the same command continues {out} after its last whole epoch", err=True)
         raise typer.Exit(EXIT_INTERRUPTED) from None
+
+
+def _portion(**given: Any) -> Any:
+    from prbench.data.portion import Portion
+
+    return Portion.model_validate({name: value for name, value in given.items() if value is not None})
 
 
 def _train(method: str, given: dict[str, Any], out: Path, **place: Any) -> None:
@@ -107,7 +122,7 @@ def _refuse(method: str, given: dict[str, Any]) -> None:
     """An option that a method would not look at is a mistake, not a wish that goes unheard."""
     from prbench.errors import ConfigError
 
-    taken = _TAKEN.get(method, frozenset(given) - {"steps", "pairs_per_epoch"})
+    taken = _TAKEN.get(method, frozenset(given) - {"steps", "pairs_per_epoch", "passages"})
     for name, value in given.items():
         if value is not None and name not in taken:
             raise ConfigError(

@@ -10,7 +10,9 @@ from prbench.types import Pair
 SCHEMES = ("chat", "lm", "stances")
 
 
-def load_judge(address: str, options: ModelOptions | None = None, *, training: Sequence[Pair] = ()) -> RubricJudge:
+def load_judge(
+    address: str, options: ModelOptions | None = None, *, training: Sequence[Pair] = (), reserve: float = 0.0
+) -> RubricJudge:
     """Open a judge; nothing is asked yet.
 
     Args:
@@ -18,6 +20,8 @@ def load_judge(address: str, options: ModelOptions | None = None, *, training: S
         options: Of the model behind it.
         training: Labelled pairs that a stance probe is trained on, never those that it will be examined on; of a
             `Suite` the card tells the name, so that reward models that learnt from the same one are found.
+        reserve: Train a stance probe on this share of couples, questions and passages alone: the one that models
+            trained with the same `--reserve` have left to it.
 
     Example:
         >>> load_judge("oracle")
@@ -40,5 +44,5 @@ def load_judge(address: str, options: ModelOptions | None = None, *, training: S
         case "stances":
             from prbench.graders.stances import StanceJudge
 
-            return StanceJudge.load(rest, options, training)
+            return StanceJudge.load(rest, options, training, reserve)
     raise AddressError(f"unknown judge {address!r}", hint=did_you_mean(scheme, SCHEMES))

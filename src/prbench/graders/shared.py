@@ -47,12 +47,26 @@ def shares_training(judge: ModelCard, model: ModelCard) -> str | None:
         >>> trained = {"suite": "mirror+generic", "split": "train", "pairs": 5534}
         >>> shares_training(judge, ModelCard(address="personal:reference", parameters={"training": trained}))
         "split 'train' of 'mirror'"
+        >>> reserved = {"suite": "mirror", "split": "train", "reserve": 0.25}
+        >>> trained["portion"] = {"reserve": 0.25}
+        >>> judge = ModelCard(address="stances:tfidf", parameters={"training": reserved})
+        >>> shares_training(judge, ModelCard(address="personal:a", parameters={"training": trained})) is None
+        True
     """
     ours, theirs = (card.parameters.get("training") for card in (judge, model))
     if not isinstance(ours, Mapping) or not isinstance(theirs, Mapping) or ours.get("split") != theirs.get("split"):
         return None
+    if _left_alone(ours, theirs):
+        return None
     common = sorted(_suites(ours) & _suites(theirs))
     return f"split {ours.get('split')!r} of {common[0]!r}" if common else None
+
+
+def _left_alone(judge: Mapping[str, Any], model: Mapping[str, Any]) -> bool:
+    """Whether the judge learned only from a share that the model has left to judges; a smaller one lies within."""
+    own = judge.get("reserve")
+    portion = model.get("portion")
+    return bool(own) and isinstance(portion, Mapping) and float(portion.get("reserve", 0.0)) >= float(own or 0.0)
 
 
 def _suites(training: Mapping[str, Any]) -> set[str]:

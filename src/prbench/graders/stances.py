@@ -8,9 +8,11 @@ axis without training answers, and an answer that the probe was trained on, are 
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 from prbench.config import ModelOptions, digest
 from prbench.data import Suite
+from prbench.data.portion import reserved_pairs, reserved_passages
 from prbench.errors import AddressError, ConfigError
 from prbench.graders.probe import Features, StanceExample, StanceProbe, answer_examples, passage_examples
 from prbench.graders.protocol import HIGHEST, Grade, Grading
@@ -29,11 +31,11 @@ class StanceJudge:
         address: As the user wrote it.
         examples: What the probe is trained on.
         features: How the probe reads a text.
-        training: Suite and split that the examples are of, as far as known.
+        training: Suite and split that the examples are of, as far as known, and the share of it where it is reserved.
     """
 
     def __init__(
-        self, address: str, examples: Sequence[StanceExample], features: Features, training: Mapping[str, str]
+        self, address: str, examples: Sequence[StanceExample], features: Features, training: Mapping[str, Any]
     ) -> None:
         self._address = address
         self._training = training
@@ -42,15 +44,15 @@ class StanceJudge:
         self.probe = StanceProbe(examples, features)
 
     @classmethod
-    def load(cls, rest: str, options: ModelOptions, training: Sequence[Pair]) -> "StanceJudge":
-        """Train the probe behind `stances:REST`."""
+    def load(cls, rest: str, options: ModelOptions, training: Sequence[Pair], reserve: float = 0.0) -> "StanceJudge":
+        """Train the probe behind `stances:REST`, on all of the material or on the share that models have left to it."""
         address = f"stances:{rest}"
         encoder, with_passages = rest.removesuffix(PASSAGES), rest.endswith(PASSAGES)
         if encoder != "tfidf" and ":" not in encoder:
             raise AddressError(
                 f"{address!r} names no encoder", hint="stances:tfidf, or stances:ENCODER such as stances:lm:FILE.gguf"
             )
-        examples = answer_examples(training)
+        examples = answer_examples(reserved_pairs(training, reserve) if reserve else training)
         if not examples:
             raise ConfigError(
                 f"judge {address!r} has no labelled answers to be trained on",
@@ -59,8 +61,10 @@ class StanceJudge:
         if with_passages:
             from prbench.data.passages import load_passages
 
-            examples += passage_examples(load_passages(), {example.axis for example in examples})
-        return cls(address, examples, _features(encoder, options, examples), _source(training))
+            passages = reserved_passages(load_passages(), reserve) if reserve else load_passages()
+            examples += passage_examples(passages, {example.axis for example in examples})
+        source = _source(training) | ({"reserve": reserve} if reserve else {})
+        return cls(address, examples, _features(encoder, options, examples), source)
 
     @cached_property
     def card(self) -> ModelCard:
@@ -118,7 +122,7 @@ class StanceJudge:
         return grades
 
 
-def _source(training: Sequence[Pair]) -> dict[str, str]:
+def _source(training: Sequence[Pair]) -> dict[str, Any]:
     """Which suite and split, in the words of a trained reward model's card; a plain list has no suite."""
     suite = training.record.name if isinstance(training, Suite) else ""
     return {"suite": suite, "split": "+".join(sorted({pair.tags.get("split", "") for pair in training}))}

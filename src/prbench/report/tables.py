@@ -189,7 +189,7 @@ def _unsettled(timing: Timing | None) -> str:
     """The part of the money that is an upper bound."""
     if timing is None or not timing.unsettled_calls:
         return ""
-    return f", at most: ${timing.unsettled_usd or 0:.4f} of it for {timing.unsettled_calls:,} requests without a reply"
+    return f", at most: ${timing.unsettled_usd or 0:.4f} of it for {timing.unsettled_calls:,} requests of unknown cost"
 
 
 def _speed(timing: Timing) -> list[str]:

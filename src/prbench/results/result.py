@@ -158,7 +158,7 @@ class Timing(Frozen):
     retries: int | None = None
     """Requests that were sent again after a passing fault."""
     unsettled_calls: int | None = None
-    """Requests that were sent and whose reply was never read, as when the run was killed."""
+    """Requests that were sent and whose cost is not known: no reply was read, or it did not say."""
     unsettled_usd: int | float | None = None
     """The part of `spent_usd` that is an upper bound: what these requests can have cost at most."""
     tokens_per_s: int | float | None = None

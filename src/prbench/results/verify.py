@@ -5,17 +5,20 @@ files that its numbers rest on, and as long as they are the same, nothing has to
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from prbench import files
 from prbench._version import __version__
+from prbench.calls.budget import FILE as SPEND
 from prbench.errors import FileError, RunError
 from prbench.results.folder import RunFolder
+from prbench.results.measured import MEASURED, expected
 from prbench.results.parquet import TABLE, read_table, table_row
-from prbench.results.reader import QUALITY, read_result, recompute
+from prbench.results.reader import QUALITY, read_plans, read_result, recompute
+from prbench.results.result import Result
 from prbench.types import Record
 
 SEAL = "verified.json"
@@ -29,6 +32,8 @@ _SEALED = (
     "records.jsonl",
     "result.json",
     TABLE,
+    MEASURED,
+    SPEND,
 )
 """What the numbers of a run rest on, and the numbers."""
 _TOLERANCE = 1e-9
@@ -62,7 +67,7 @@ def verify(path: Path | str) -> Verification:
     """
     folder = RunFolder.existing(path)
     with files.checked(folder.path, raises=RunError, hint="the command that made the run computes it anew"):
-        read_result(folder)  # refuses fields that no result has, also among those that are measured
+        shown = read_result(folder)  # refuses fields that no result has
         stored, records = folder.read_json("result.json"), folder.records()
         computed = recompute(folder, records.values()).to_json()
         for found in (stored, computed):  # measured, and who computed it: neither follows from the records
@@ -70,6 +75,7 @@ def verify(path: Path | str) -> Verification:
             found["result"].pop("prbench", None)
         _forget_newer(stored, computed)
         values = [*_values("", stored, computed), *_table(folder, records.values())]
+        values += _timing(folder, shown, list(records.values()))
         values += contradictions(records.values())
     found = Verification(len(values), tuple(value for value in values if not _equal(value.stored, value.computed)))
     if not found.mismatches:
@@ -172,6 +178,17 @@ def _equal(one: Any, two: Any) -> bool:
     if isinstance(one, float) and isinstance(two, float):
         return math.isclose(one, two, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
     return bool(one == two)
+
+
+def _timing(folder: RunFolder, shown: Result, records: Sequence[Record]) -> Iterator[Mismatch]:
+    """What was measured, as far as the folder says it a second time."""
+    if shown.timing is None:
+        if files.exists(folder.path / MEASURED, raises=RunError):
+            yield Mismatch("/result/timing", _ABSENT, MEASURED)
+        return
+    plans = read_plans(folder).values()
+    for field, stored, wanted in expected(folder, shown.timing, shown.usage, records, plans):
+        yield from _values(f"/result/timing/{field}", stored, wanted)
 
 
 def _table(folder: RunFolder, records: Iterable[Record]) -> Iterator[Mismatch]:

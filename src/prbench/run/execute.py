@@ -13,7 +13,6 @@ from typing import Any, Self
 
 from pydantic import Field
 
-from prbench import stats
 from prbench.calls import Asker, Budget, CallCache, InProcess, Spending, Workers, open_asker
 from prbench.calls.budget import FILE as SPEND
 from prbench.config import digest
@@ -26,12 +25,12 @@ from prbench.results import (
     RunFolder,
     Timing,
     contradictions,
-    distinct_calls,
     read_plans,
     read_result,
     recompute,
     seal,
 )
+from prbench.results.measured import latencies, paid_usd, write_measured
 from prbench.results.parquet import TABLE, write_parquet
 from prbench.run.engine import Engine, RecordListener
 from prbench.run.plans import make_plans, measure_plans
@@ -130,6 +129,7 @@ def _execute(
     if not engine.asked and (before := _finished_before(folder)):
         timing = timing.model_copy(update={"finished": before})
     result = recompute(folder, records.values()).model_copy(update={"timing": timing})
+    write_measured(folder, timing)
     folder.write_json("result.json", result.to_json())
     write_parquet(folder.path / TABLE, records.values())
     if not any(contradictions(records.values())):
@@ -145,8 +145,7 @@ def _has_begun(folder: RunFolder) -> bool:
 
 def open_budget(folder: RunFolder, max_cost_usd: float | None, records: Mapping[Slot, Record]) -> Budget:
     """What a run has cost over all its starts, and may cost."""
-    calls = [call for call in distinct_calls(records.values()) if not call.cached]
-    spent = sum(plan.cost_usd for plan in read_plans(folder).values()) + sum(call.cost_usd for call in calls)
+    spent = paid_usd(records.values(), read_plans(folder).values())
     return Budget(folder.path / SPEND, max_cost_usd, spent_usd=spent)
 
 
@@ -198,8 +197,7 @@ def _make_records(
 
 
 def _timing(records: Iterable[Record], engine: Engine, elapsed_s: float) -> Timing:
-    """Measured, not computed: left out when a run is verified."""
-    latencies = [record.latency_ms for record in records if record.status == "ok" and record.latency_ms > 0]
+    """What was measured while the run was made."""
     spending = engine.budget.spending
     return Timing(
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -210,8 +208,7 @@ def _timing(records: Iterable[Record], engine: Engine, elapsed_s: float) -> Timi
         tokens_per_s=round(engine.tokens / elapsed_s, 1) if engine.tokens else None,
         note=engine.asker.note if engine.asked else None,
         **_effort(engine.asker),
-        latency_ms_p50=stats.quantile(latencies, 0.5) if latencies else None,
-        latency_ms_p95=stats.quantile(latencies, 0.95) if latencies else None,
+        **latencies(records),
     )
 
 

@@ -19,9 +19,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from prbench.models import Rater
-from prbench.serve.gathering import Waiting, characters, gather, waiting_of
+from prbench.serve.gathering import Load, Waiting, gather, load_of, waiting_of
 from prbench.serve.items import ItemError, Scored, ScoreItem, TooManyError
 from prbench.serve.metrics import Metrics
+from prbench.serve.pace import Pace
 from prbench.types import AnswerView, Outcome
 
 Result = TypeVar("Result")
@@ -30,10 +31,6 @@ _LONGEST_WAIT_S = 30
 """The most that a refused client is asked to wait."""
 _BATCH_S = 2.0
 """How long a batch should last, as far as that can be chosen."""
-_BUDGET, _LEAST_BUDGET = 32_000, 4_000
-"""Characters of a batch while the model's speed is not known, and where it is very slow."""
-_TELLING = 2_000
-"""Characters below which the time of a batch says more of its overhead than of the model's speed."""
 _OLDEST_EVERY = 4
 """One batch in so many begins with the oldest request, however long it is."""
 Show = Callable[[Sequence[ScoreItem]], Sequence[AnswerView | ItemError]]
@@ -68,14 +65,14 @@ class Job:
     shown: dict[int, AnswerView | ItemError] = field(default_factory=dict)
     """Made when the first item of a question is reached: a request's answers to one question are shown together."""
     results: dict[int, Scored] = field(default_factory=dict)
-    left: int = 0
+    left: Load = field(init=False)
     """Characters of the items that still wait."""
 
     _places: dict[tuple[object, object], list[int]] = field(default_factory=lambda: defaultdict(list))
 
     def __post_init__(self) -> None:
         """Count what it costs, and find what belongs together."""
-        self.left = characters(self.waiting)
+        self.left = load_of(self.waiting)
         for place, one in enumerate(self.waiting):
             self._places[one.user, one.question].append(place)
 
@@ -127,8 +124,7 @@ class Batcher:
         self._turn = 0
         self._busy_until = 0.0
         """When the batch under way should be done, as far as that can be told."""
-        self._speed: float | None = None
-        """Characters a second, once a batch was long enough to tell."""
+        self._pace = Pace()
         self._thread = threading.Thread(target=self._work, name="model", daemon=True)
         self._thread.start()
 
@@ -201,9 +197,9 @@ class Batcher:
 
     def _check_time(self, job: Job, allowed_s: float) -> None:
         """Refuse what cannot be done in time, as far as the model's speed is known; with the lock held."""
-        if self._speed is None:
+        if not self._pace.known:
             return
-        alone_s = job.left / self._speed
+        alone_s = self._pace.seconds(*job.left)
         if alone_s > allowed_s:
             raise TooManyError(
                 f"the request would take about {alone_s:.0f} s, and it may take {allowed_s:.0f} s: "
@@ -211,7 +207,8 @@ class Batcher:
             )
         jobs = {id(other): other for other, _ in self._queue}.values()
         under_way_s = max(0.0, self._busy_until - job.arrived)
-        before_s = under_way_s + sum(other.left for other in jobs if other.left <= job.left) / self._speed
+        lasting = (self._pace.seconds(*other.left) for other in jobs)
+        before_s = under_way_s + sum(other_s for other_s in lasting if other_s <= alone_s)
         if before_s + alone_s > allowed_s:
             raise OverloadedError(f"what comes first takes about {before_s:.0f} s, too long for this request")
 
@@ -257,13 +254,16 @@ class Batcher:
                 self._metrics.batches.observe(len(batch))
                 began = time.perf_counter()
                 self._answer_all(batch)
-                self._learn_speed([job.waiting[place] for job, place in batch], time.perf_counter() - began)
+                self._learn_pace([job.waiting[place] for job, place in batch], time.perf_counter() - began)
 
-    def _learn_speed(self, batch: Sequence[Waiting], took_s: float) -> None:
-        cost = characters(batch)
-        if cost >= _TELLING:
-            found = cost / max(took_s, 1e-6)
-            self._speed = found if self._speed is None else 0.7 * self._speed + 0.3 * found
+    def _learn_pace(self, batch: Sequence[Waiting], took_s: float) -> None:
+        """Learn from a batch, unless half of it or more was met lately."""
+        fresh = [one for one in batch if self._pace.fresh((one.question, one.answer))]
+        shared = {(one.user, one.question): one.shared for one in batch}
+        new = sum(one.own for one in fresh) + sum(cost for key, cost in shared.items() if self._pace.fresh(key))
+        load = load_of(batch)
+        if new > sum(load) / 2:
+            self._pace.learn(*load, took_s)
 
     def _await_work(self) -> bool:
         with self._changed:
@@ -290,15 +290,16 @@ class Batcher:
             self._wait_for_company()
             self._queue = deque(self._alive())
             waiting = self._in_turn()
-            chosen = gather([job.waiting[place] for job, place in waiting], self._limits.max_batch, self._budget)
+            costs = [self._in_seconds(job.waiting[place]) for job, place in waiting]
+            chosen = gather(costs, self._limits.max_batch, _BATCH_S)
             batch = [waiting[place] for place in chosen]
             taken = {(id(job), place) for job, place in batch}
             self._queue = deque(entry for entry in self._queue if (id(entry[0]), entry[1]) not in taken)
             for job, place in batch:
-                job.left -= job.waiting[place].own
-            if self._speed is not None:
-                cost = characters([job.waiting[place] for job, place in batch])
-                self._busy_until = time.monotonic() + cost / self._speed
+                job.left = job.left._replace(own=job.left.own - job.waiting[place].own)
+            if self._pace.known:
+                lasting_s = self._pace.seconds(*load_of([job.waiting[place] for job, place in batch]))
+                self._busy_until = time.monotonic() + lasting_s
         return batch
 
     def _alive(self) -> Iterator[Entry]:
@@ -314,17 +315,15 @@ class Batcher:
     def _in_turn(self) -> list[Entry]:
         """What may be in the next batch: short requests first, but a part of the oldest one in every fourth batch."""
         self._turn += 1
-        in_turn = sorted(self._queue, key=lambda entry: entry[0].left)
+        in_turn = sorted(self._queue, key=lambda entry: self._pace.seconds(*entry[0].left))
         if self._turn % _OLDEST_EVERY or not in_turn:
             return in_turn
         oldest = self._queue[0][0]
         part = [entry for entry in in_turn if entry[0] is oldest][: max(1, self._limits.max_batch // 2)]
         return part + [entry for entry in in_turn if entry[0] is not oldest]
 
-    @property
-    def _budget(self) -> float:
-        """Characters that the next batch may have."""
-        return max(self._speed * _BATCH_S, _LEAST_BUDGET) if self._speed else _BUDGET
+    def _in_seconds(self, one: Waiting) -> Waiting:
+        return one._replace(own=self._pace.seconds(one.own, 0), shared=self._pace.seconds(0, one.shared))
 
     def _wait_for_company(self) -> None:
         while self._queue and len(self._queue) < self._limits.max_batch and not self._draining:

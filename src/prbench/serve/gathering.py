@@ -14,21 +14,32 @@ from prbench.serve.items import ScoreItem
 
 
 class Waiting(NamedTuple):
-    """An item in the queue: with whom it shares a prompt, and how many characters it adds."""
+    """An item in the queue: with whom it shares a prompt, and what it adds, in characters or in seconds."""
 
     user: Hashable
+    """Equal where the same posts are shown."""
     question: Hashable
-    own: int = 0
-    """Characters of the answer."""
-    shared: int = 0
-    """Characters of question and posts: computed once for all candidates of a question."""
+    own: float = 0
+    """Of the answer."""
+    shared: float = 0
+    """Of question and posts: computed once for all candidates of a question."""
+    answer: Hashable = None
+    """Equal for equal answers."""
+
+
+class Load(NamedTuple):
+    """What items cost together: what they share is counted once."""
+
+    own: float
+    shared: float
 
 
 def gather(waiting: Sequence[Waiting], most: int, budget: float = math.inf) -> list[int]:
-    """The places of at most `most` items in the order of the queue, of at most `budget` characters together.
+    """The places of at most `most` items in the order of the queue, that cost at most `budget` together.
 
     A question's candidates are left together for the next batch, rather than cut, once a batch is half full. An item
-    that is over the budget by itself is taken when it stands first, with candidates that no more than double its cost.
+    that is over the budget by itself is taken when it stands first, with candidates whose answers cost no more than
+    what they share with it.
 
     Example:
         >>> gather([Waiting(*one) for one in [("ann", 1), ("bob", 2), ("ann", 1), ("eve", 2), ("ann", 3)]], most=4)
@@ -38,7 +49,7 @@ def gather(waiting: Sequence[Waiting], most: int, budget: float = math.inf) -> l
     """
     if not waiting:
         return []
-    left = max(budget, 2.0 * (waiting[0].own + waiting[0].shared))
+    left = max(budget, waiting[0].own + 2.0 * waiting[0].shared)
     users: dict[Hashable, dict[Hashable, list[int]]] = {}
     for place, one in enumerate(waiting):
         users.setdefault(one.user, {}).setdefault(one.question, []).append(place)
@@ -60,12 +71,19 @@ def gather(waiting: Sequence[Waiting], most: int, budget: float = math.inf) -> l
 
 
 def waiting_of(item: ScoreItem) -> Waiting:
-    """What an item costs by what it brings along."""
-    brought = sum(len(post.text) for post in item.posts or ()) + sum(map(len, item.plan))
-    return Waiting(item.user, item.question, len(item.answer) + 1, len(item.question) + brought)
+    """What an item costs by what it brings along, in characters."""
+    texts = tuple(post.text for post in item.posts or ())
+    brought = sum(map(len, texts)) + sum(map(len, item.plan))
+    person = hash((item.user, item.posts is None, texts, item.plan))
+    return Waiting(person, item.question, len(item.answer) + 1, len(item.question) + brought, hash(item.answer))
 
 
-def characters(waiting: Sequence[Waiting]) -> int:
-    """What items cost together: what they share is counted once."""
+def load_of(waiting: Sequence[Waiting]) -> Load:
+    """What items cost together.
+
+    Example:
+        >>> load_of([Waiting("ann", "Tea?", 10, 100), Waiting("ann", "Tea?", 20, 100), Waiting("bob", "Tea?", 5, 50)])
+        Load(own=35, shared=150)
+    """
     shared = {(one.user, one.question): one.shared for one in waiting}
-    return sum(shared.values()) + sum(one.own for one in waiting)
+    return Load(sum(one.own for one in waiting), sum(shared.values()))

@@ -1,6 +1,8 @@
 """A served model: what it scores, what it has learned of users, and who it says it is."""
 
 import logging
+import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, cast
@@ -23,6 +25,7 @@ from prbench.rank import BM25, Dense
 from prbench.serve.batching import Batcher, QueueLimits
 from prbench.serve.feedback import FeedbackFile
 from prbench.serve.items import FloorScore, ItemBounds, ItemError, Scored, ScoreItem
+from prbench.serve.judged import JudgedTexts, left_s, length_of
 from prbench.serve.lint import check_servable
 from prbench.serve.metrics import Metrics
 from prbench.serve.settings import ServeConfig
@@ -95,8 +98,10 @@ class RewardService:
         self.bounds = bounds
         self._floor = self._floor_rule = floor
         self._changes = 0
+        self._deadline_s = limits.deadline_s
         self.metrics = Metrics()
         self.batcher = Batcher(model, self._show, limits, self.metrics, views.cost)
+        self._judged_texts = JudgedTexts(self.batcher, feedback.of)
 
     @property
     def card(self) -> ModelCard:
@@ -120,7 +125,10 @@ class RewardService:
             for place in silent:
                 known[place] = floor
         taken = [item for item, found in zip(items, known, strict=True) if found is None]
-        answered = iter(await self.batcher.score(taken, within_s) if taken else ())
+        until = time.monotonic() + min(self._deadline_s, within_s or math.inf)
+        if self.adaptive and isinstance(self._model, Forgetful):
+            await self._judged_texts.read(taken, until)
+        answered = iter(await self.batcher.score(taken, left_s(until)) if taken else ())
         scored = [next(answered) if found is None else found for found in known]
         for result in scored:
             if isinstance(result, ItemError):
@@ -234,6 +242,9 @@ class RewardService:
         if len(before) >= self.bounds.judgments:
             most = self.bounds.judgments
             raise TooLargeError(f"{user[:80]!r} has judged {len(before)} pairs, and {most} are kept (--max-judgments)")
+        if (length := sum(map(length_of, (*before, judgment)))) > self.bounds.item:
+            said = f"what {user[:80]!r} has judged would have {length} characters, and {self.bounds.item} are kept"
+            raise TooLargeError(f"{said} (--max-item)")
         self._changes += 1
         try:
             self._fit(user, (*before, judgment))
@@ -251,6 +262,7 @@ class RewardService:
         self._changes += 1
         forgotten = self._feedback.forget(user)  # first: what stays on disk would be known again at the next start
         self._fit(user, ())
+        self._judged_texts.forget()
         if isinstance(self._model, Forgetful):
             self._model.forget()
         self._views.renew()

@@ -14,6 +14,7 @@ import numpy as np
 
 from prbench.data import load_pairs
 from prbench.data.passages import load_passages
+from prbench.data.portion import Portion
 from prbench.errors import ConfigError
 from prbench.models.personal import artifact
 from prbench.models.personal.contrast import NAME
@@ -21,7 +22,7 @@ from prbench.train.contrast_fit import ContrastConfig, Fitting, Material, Tell
 from prbench.train.leaks import check_splits
 from prbench.train.stances import Axes
 from prbench.train.train import learned_from, of_split
-from prbench.train.tune import adopt_encoder
+from prbench.train.tune import Adopted, adopt_encoder, taught, tuned_on
 from prbench.types import Pair
 
 __all__ = ["ContrastConfig", "measure", "train_contrast"]
@@ -34,7 +35,7 @@ def train_contrast(
     suite: str = "mirror",
     split: str = "train",
     validation: str = "validation",
-    people: int | None = None,
+    portion: Portion = Portion(),  # noqa: B008 (frozen)
     tell: Tell | None = None,
 ) -> artifact.PersonalRecord:
     """Fit the model on a split and write it to a folder.
@@ -44,7 +45,7 @@ def train_contrast(
         out: Folder of the model.
         suite: Name or path; its pairs need the tags `axis` and `pole`.
         split: What is learned from.
-        people: Learn from so many couples of it by seed (or users, where they come alone); default: all.
+        portion: The part of it that is learned from; default: all.
         validation: What the gains are fitted on; accuracy and loss on it are kept in the record.
         tell: Hears how far it is.
     """
@@ -53,11 +54,11 @@ def train_contrast(
     from prbench.models.personal.features import FeatureStore, encoder_revision
 
     everything = load_pairs(suite)
-    pairs = learned_from(everything, split, people, options.seed)
+    pairs = learned_from(everything, split, portion, options.seed)
     held = of_split(everything, validation)
     generic = load_pairs(options.also) if options.also else ()
-    flawed, held_flawed = (of_split(generic, name) if generic else [] for name in (split, validation))
-    passages = load_passages()
+    flawed, held_flawed = (portion.unowned(of_split(generic, name)) if generic else [] for name in (split, validation))
+    passages = portion.written(load_passages(), options.seed)
     check_splits([*pairs, *flawed], everything, validation, extra=[passage.text for passage in passages])
     encoder = FeatureStore(load_encoder(options.encoder, ModelOptions()))
     axes = Axes.of(pairs)
@@ -65,10 +66,10 @@ def train_contrast(
     material = Material(axes, pairs, flawed, passages, held, held_flawed)
     fitting = Fitting(options, material, encoder, stances, tell or (lambda line: None))
     weights = fitting.run()
-    adopted = adopt_encoder(options.stances, out).address if stances else ""
+    adopted = adopt_encoder(options.stances, out) if stances else Adopted("")
     record = artifact.PersonalRecord(
         method=NAME,
-        settings={"axes": {axis: list(poles) for axis, poles in axes.poles.items()}, "stances": adopted},
+        settings={"axes": {axis: list(poles) for axis, poles in axes.poles.items()}, "stances": adopted.address},
         encoder=options.encoder,
         encoder_revision=encoder_revision(encoder),
         width_post=len(fitting.grams.vocabulary),
@@ -82,6 +83,7 @@ def train_contrast(
             questions=len({pair.question for pair in pairs}),
             aspects=True,
             extra_texts=len(passages),
+            portion=taught(portion, adopted, tuned_on(options.encoder)),
             seed=options.seed,
         ),
     )

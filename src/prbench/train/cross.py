@@ -16,6 +16,7 @@ from torch import Tensor
 from prbench.config import digest
 from prbench.data import load_pairs
 from prbench.data.fingerprint import fingerprint
+from prbench.data.portion import Portion
 from prbench.errors import ConfigError, DataError, ModelError
 from prbench.files import replacing_folder
 from prbench.models.local import weights
@@ -28,7 +29,7 @@ from prbench.models.personal.method import bradley_terry
 from prbench.train.epochs import HeldOutScore, Listener, Loop
 from prbench.train.leaks import check_splits
 from prbench.train.train import learned_from, of_split
-from prbench.train.tune import tuned_on
+from prbench.train.tune import taught, tuned_on
 from prbench.types import Frozen, Message, Pair, Prompt
 
 _LOOK_TOKENS = 8192
@@ -153,7 +154,7 @@ def train_cross(
     suite: str = "mirror",
     split: str = "train",
     validation: str = "validation",
-    people: int | None = None,
+    portion: Portion = Portion(),  # noqa: B008 (frozen)
     listener: Listener | None = None,
 ) -> artifact.PersonalRecord:
     """Train a cross-encoder on a split and write the model to a folder; the same call continues a training.
@@ -163,12 +164,12 @@ def train_cross(
         out: Folder of the model.
         suite: Name or path.
         split: What is learned from.
-        people: Learn from so many couples of it by seed (or users, where they come alone); default: all.
+        portion: The part of it that is learned from; default: all.
         validation: What early stopping looks at: other users, other questions.
         listener: Hears of each epoch.
     """
     everything = load_pairs(suite)
-    pairs = learned_from(everything, split, people, options.seed)
+    pairs = learned_from(everything, split, portion, options.seed)
     held = of_split(everything, validation)
     _check(pairs)
     check_splits(pairs, everything, validation)
@@ -184,6 +185,7 @@ def train_cross(
         questions=len({pair.question for pair in pairs}),
         aspects=tuned.aspects,
         extra_texts=tuned.extra_texts,
+        portion=taught(portion, tuned),
         seed=options.seed,
         steps=training.steps,
         validation={"split": validation, "pairs": len(held), **training.best.kept()},

@@ -9,7 +9,7 @@ low rank; what results is an ordinary encoder folder that `embed:DIR` opens, wit
 import json
 import math
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -85,6 +85,7 @@ class Tuning:
         held_out: Answers of held-out questions with their stances, to say how well it goes; nothing is chosen by them.
         encoder: A loaded `SentenceEncoder`: its model is tuned in place.
         folder: Where checkpoint and encoder are kept.
+        portion: What part of the material the texts are, for the record.
     """
 
     def __init__(
@@ -95,7 +96,9 @@ class Tuning:
         held_out: Sequence[tuple[str, tuple[Stance, ...]]],
         encoder: Any,
         folder: Path,
+        portion: Mapping[str, Any] | None = None,
     ) -> None:
+        self._portion = dict(portion or {})
         self._options, self._texts, self._held_out, self._folder = options, tuple(texts), tuple(held_out), folder
         self._axes = axes
         self._index = {axis: place for place, axis in enumerate(axes.poles)}
@@ -299,6 +302,7 @@ class Tuning:
             "options": self._options.model_dump(mode="json"),
             "base_revision": self._base_revision,
             "texts": len(self._texts),
+            "portion": self._portion,
             "axes": list(self._index),
             "history": [epoch._asdict() for epoch in self.history],
         }

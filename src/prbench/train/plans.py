@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from prbench.config import ModelOptions, digest
 from prbench.contexts import Unfit
 from prbench.data import load_pairs
+from prbench.data.portion import Portion
 from prbench.errors import AddressError, DataError
 from prbench.files import write_whole
 from prbench.models.local.adapter import BASE, CONFIG, WEIGHTS, AdapterBase, require_peft
@@ -57,7 +58,7 @@ def train_planner(
     suite: str = "mirror",
     split: str = "train",
     validation: str = "validation",
-    people: int | None = None,
+    portion: Portion = Portion(),  # noqa: B008 (frozen)
     listener: Listener | None = None,
 ) -> PlannerRecord:
     """Train a planner on a split's aspects and write its adapter; the same call continues an interrupted training.
@@ -67,13 +68,13 @@ def train_planner(
         out: Folder of the planner, for `lm:DIR`.
         suite: Name or path; its pairs need posts and rubric aspects.
         split: What is learned from.
-        people: Learn from so many couples of it by seed (or users, where they come alone); default: all.
+        portion: The part of it that is learned from; default: all.
         validation: Whose loss decides which weights are kept: other users, other questions.
         listener: Hears of each look at validation.
     """
     require_peft("prbench train planner")
     everything = load_pairs(suite)
-    pairs = learned_from(everything, split, people, options.seed)
+    pairs = learned_from(everything, split, portion, options.seed)
     held = of_split(everything, validation)
     check_splits(pairs, everything, validation)
     check_aspects(pairs, everything, validation)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from prbench.config import ModelOptions
 from prbench.data import Suite, load_pairs
-from prbench.data.fingerprint import hash_text
+from prbench.data.portion import Portion
 from prbench.errors import ConfigError, DataError
 from prbench.train.leaks import check_splits
 from prbench.train.options import TrainConfig
@@ -24,7 +24,7 @@ def train(
     suite: str = "mirror",
     split: str = "train",
     validation: str = "validation",
-    people: int | None = None,
+    portion: Portion = Portion(),  # noqa: B008 (frozen)
     listener: "Callable[[Epoch], None] | None" = None,
 ) -> "PersonalRecord":
     """Train a method on a split and write the model to a folder; the same call continues an interrupted training.
@@ -34,16 +34,16 @@ def train(
         out: Folder of the model.
         suite: Name or path.
         split: What is learned from.
-        people: Learn from so many couples of it by seed (or users, where they come alone); default: all.
+        portion: The part of it that is learned from; default: all.
         validation: What early stopping looks at: other users, other questions.
         listener: Hears of each epoch.
     """
     everything = load_pairs(suite)
-    pairs = learned_from(everything, split, people, options.seed)
+    pairs = learned_from(everything, split, portion, options.seed)
     held = of_split(everything, validation)
     _check(options, pairs)
     other = load_pairs(options.also) if options.also else ()
-    added = of_split(other, split) if isinstance(other, Suite) else []
+    added = portion.unowned(of_split(other, split)) if isinstance(other, Suite) else []
     check_splits([*pairs, *added], [*everything, *other], validation)
     from prbench.models import load_encoder
     from prbench.models.personal.artifact import TrainingFacts
@@ -55,7 +55,7 @@ def train(
     reader = Reader(encoder, post_window=options.post_window, answer_window=options.answer_window)
     training = Training(options, [*pairs, *added * options.also_repeat], held, reader, out)
     training.run(listener)
-    from prbench.train.tune import adopt_encoder
+    from prbench.train.tune import adopt_encoder, taught
 
     adopted = adopt_encoder(options.encoder, out)
     facts = TrainingFacts(
@@ -67,6 +67,7 @@ def train(
         questions=len({pair.question for pair in pairs}),
         aspects=options.aspects or adopted.aspects,
         extra_texts=adopted.extra_texts,
+        portion=taught(portion, adopted),
         seed=options.seed,
         steps=training.steps,
         validation={"split": validation, "pairs": len(held), **training.best.kept()},
@@ -74,25 +75,14 @@ def train(
     return save(training, reader, facts, out, encoder=adopted.address)
 
 
-def learned_from(suite: Suite, split: str, people: int | None, seed: int) -> list[Pair]:
-    """The pairs of a split, or of so many of its couples (or users, where they come alone) by seed.
-
-    Fewer couples are always among more, so that a curve over them adds people and exchanges none.
-    """
-    pairs = of_split(suite, split)
-    if people is None:
-        return pairs
-    units = sorted({_unit(pair) for pair in pairs}, key=lambda unit: hash_text(f"{seed}\0people\0{unit}"))
-    if people > len(units):
+def learned_from(suite: Suite, split: str, portion: Portion, seed: int) -> list[Pair]:
+    """The pairs of a split that a portion of it holds; nested by seed, so that a curve adds and exchanges nothing."""
+    pairs = portion.pairs(of_split(suite, split), seed)
+    if not pairs:
         raise ConfigError(
-            f"--people {people}: split {split!r} has {len(units)} couples or users", hint="take fewer, or leave it out"
+            f"nothing is left of split {split!r} with {portion.told}", hint="take a smaller --reserve, or more people"
         )
-    kept = set(units[:people])
-    return [pair for pair in pairs if _unit(pair) in kept]
-
-
-def _unit(pair: Pair) -> str:
-    return pair.tags.get("couple", pair.user)
+    return pairs
 
 
 def of_split(suite: Suite, name: str) -> list[Pair]:

@@ -3,11 +3,12 @@
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from prbench.config import ModelOptions
 from prbench.data import load_pairs
 from prbench.data.passages import load_passages
+from prbench.data.portion import Portion
 from prbench.errors import ModelError
 from prbench.files import checked, read_json, replacing_folder
 from prbench.models.personal.shipped import TUNING
@@ -26,7 +27,7 @@ def tune(
     suite: str = "mirror",
     split: str = "train",
     validation: str = "validation",
-    people: int | None = None,
+    portion: Portion = Portion(),  # noqa: B008 (frozen)
     listener: "Callable[[TuneEpoch], None] | None" = None,
 ) -> "Tuning":
     """Tune an encoder on what a split and the shipped passages show; the same call continues an interrupted tuning.
@@ -36,14 +37,14 @@ def tune(
         out: Folder of the encoder, for `embed:DIR`.
         suite: Name or path; its pairs need the tags `axis` and `pole`.
         split: What is learned from.
-        people: Learn from so many couples of it by seed (or users, where they come alone); default: all.
+        portion: The part of it that is learned from; default: all.
         validation: Whose answers tell how well it goes; nothing is chosen by them.
         listener: Hears of each epoch.
     """
     everything = load_pairs(suite)
-    pairs = learned_from(everything, split, people, options.seed)
+    pairs = learned_from(everything, split, portion, options.seed)
     held = of_split(everything, validation)
-    written = load_passages() if options.passages else ()
+    written = portion.written(load_passages(), options.seed) if options.passages else []
     check_splits(pairs, everything, validation, extra=[passage.text for passage in written])
     from prbench.models import load_encoder
     from prbench.models.local.embed import SentenceEncoder
@@ -64,7 +65,8 @@ def tune(
         raise ModelError(
             f"{options.base!r} cannot be tuned", hint="name a sentence encoder: --encoder embed:minilm or embed:DIR"
         )
-    tuning = Tuning(options, texts, axes, list(answer_stances(held, axes).items()), encoder, out)
+    held_out = list(answer_stances(held, axes).items())
+    tuning = Tuning(options, texts, axes, held_out, encoder, out, portion=portion.told)
     tuning.run(listener)
     return tuning
 
@@ -78,6 +80,8 @@ class Adopted(NamedTuple):
     """Texts it was tuned on."""
     aspects: bool = False
     """Whether rubric aspects of the training split told it where to look."""
+    reserve: float | None = None
+    """Share of the material that it left to judges; None where it was not tuned here."""
 
 
 def tuned_on(address: str) -> Adopted:
@@ -88,7 +92,14 @@ def tuned_on(address: str) -> Adopted:
     hint = "tune the encoder again with `prbench train encoder`"
     found = read_json(record, raises=ModelError, hint=hint)
     with checked(record, raises=ModelError, hint=hint):
-        return Adopted(address, int(found["texts"]), found["options"].get("posts") not in (None, False, "none"))
+        aspects = found["options"].get("posts") not in (None, False, "none")
+        return Adopted(address, int(found["texts"]), aspects, float(found.get("portion", {}).get("reserve", 0.0)))
+
+
+def taught(portion: Portion, *encoders: Adopted) -> dict[str, Any]:
+    """What a model's record says of its portion: nothing is reserved that one of its encoders has learned from."""
+    reserve = min([portion.reserve, *(one.reserve for one in encoders if one.reserve is not None)])
+    return portion.model_copy(update={"reserve": reserve}).told
 
 
 def adopt_encoder(address: str, folder: Path) -> Adopted:

@@ -35,10 +35,18 @@ class TrainingFacts(Frozen):
     """Whether the rubric aspects of the training split were used, by the method or for its encoder."""
     extra_texts: int = 0
     """Texts that the encoder was tuned on: passages from outside the split, and windows of its answers and posts."""
+    portion: Mapping[str, Any] = Field(default_factory=dict)
+    """What part of the training material it was given, where that was not all of it."""
     seed: int = 0
     steps: int = 0
     validation: Mapping[str, Any] = Field(default_factory=dict)
     """Accuracy and loss on held-out users and questions, as measured while training."""
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What a model's card says of it."""
+        found = self.model_dump(mode="json", include={"suite", "split", "pairs", "users", "portion"})
+        return {name: value for name, value in found.items() if value != {}}
 
 
 class PersonalRecord(Frozen):

@@ -62,7 +62,7 @@ class ContrastRanker:
             parameters={
                 "method": self.record.method,
                 "encoder": self.record.encoder,
-                "training": self.record.training.model_dump(mode="json", include={"suite", "split", "pairs", "users"}),
+                "training": self.record.training.told,
             },
             units="log-odds",
         )

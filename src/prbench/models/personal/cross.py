@@ -99,7 +99,7 @@ class CrossRater(SequenceClassifier):
                 "settings": dict(self.record.settings),
                 "post_window": self.record.post_window,
                 "encoder": self.record.encoder,
-                "training": self.record.training.model_dump(mode="json", include={"suite", "split", "pairs", "users"}),
+                "training": self.record.training.told,
             },
             units="log-odds",
         )

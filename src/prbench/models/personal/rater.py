@@ -65,7 +65,7 @@ class PersonalRater:
             parameters={
                 "method": self.record.method,
                 "encoder": self.record.encoder,
-                "training": self.record.training.model_dump(mode="json", include={"suite", "split", "pairs", "users"}),
+                "training": self.record.training.told,
             },
             units="log-odds",
         )

@@ -44,6 +44,8 @@ _LONGEST_COMPLAINT = 4000
 _OTHER_WORD = {"max_tokens": "max_completion_tokens"}
 _LENGTH_LIMITS = frozenset({"max_tokens", "max_completion_tokens", "maxOutputTokens"})
 """The names by which providers limit the tokens of a reply."""
+_REPLIES = frozenset({"n", "best_of", "candidateCount"})
+"""The names by which a user can ask for several replies at once (`--body`)."""
 _DISPENSABLE = {
     "temperature": ("temperature",),
     "seed": ("seed",),
@@ -169,7 +171,7 @@ class Completions:
                 continue
             said = self._cleared(self.dialect.read(reply.body))
             if meter is not None and reply.number is not None:
-                meter.settle(reply.number, self._cost_usd(said, call.prompt))
+                self._settle(meter, reply.number, said, call.prompt)
             completion = self._completion(said, reply.latency_ms, call.prompt, before)
             limit = fitted.parameters.get("max_tokens")
             cut = completion.finish == "length" and completion.thought and not completion.text.strip()
@@ -180,6 +182,13 @@ class Completions:
                 f"the model thinks: up to {_THINKING:,} tokens were allowed in place of {_SPEAKING:,}"
             )
             before = completion  # it was paid for
+
+    def _settle(self, meter: Meter, number: int, said: Said, prompt: Prompt) -> None:
+        """Tell the meter what a reply cost; where the server does not say, it may be all that was announced."""
+        if said.tokens_in and (said.tokens_out or not said.text):
+            meter.settle(number, self._cost_usd(said, prompt))
+        else:
+            meter.abandon(number)
 
     def _cleared(self, said: Said) -> Said:
         """Without the key, which a server may have sent in pieces that only together are one."""
@@ -261,7 +270,7 @@ class Completions:
     def _cost_usd(self, said: Said, prompt: Prompt) -> float:
         if self.price is None:
             return 0.0
-        # A server that reports no usage must not make a run look free: a budget would never end it.
+        # A server that reports no usage must not make an answer look free.
         tokens_in = said.tokens_in or estimate_tokens(prompt)
         tokens_out = said.tokens_out or _tokens(said.text or "")
         return self.price.cost_usd(tokens_in, tokens_out, said.tokens_cached or 0, said.tokens_stored)
@@ -271,8 +280,10 @@ class Completions:
         if self.price is None:
             return 0.0
         size = len(json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass"))
-        limits = [value for name, value in _numbers(body) if name in _LENGTH_LIMITS]
-        return self.price.most_usd(size, max(limits, default=_THINKING))
+        numbers = list(_numbers(body))
+        limits = [value for name, value in numbers if name in _LENGTH_LIMITS]
+        replies = max((value for name, value in numbers if name in _REPLIES), default=1)
+        return self.price.most_usd(size, max(limits, default=_THINKING) * max(1, replies))
 
 
 def _numbers(body: Mapping[str, Any]) -> Iterator[tuple[str, int]]:

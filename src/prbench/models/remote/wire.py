@@ -36,6 +36,9 @@ except ImportError as missing:
 logging.getLogger("stamina").addHandler(logging.NullHandler())
 
 _PASSING = frozenset({408, 429})
+_TURNED_AWAY = frozenset({429, 503, 529})
+"""Passing faults of a server that did not begin: it has too many requests. After any other it may have done the work,
+and a provider may bill it."""
 _UNUSABLE = {
     401: "the server does not accept {key}",
     403: "the server does not open this model to {key}",
@@ -70,7 +73,7 @@ class Fault(Exception):
     ) -> None:
         super().__init__(reason)
         self.free = free or not reached
-        """Whether the request is known to have cost nothing: no server, or one that answered with an error."""
+        """Whether the request is known to have cost nothing: no server, or one that turned it away."""
         self.reason = reason
         self.retry_after_s = retry_after_s
         self.reached = reached
@@ -265,7 +268,8 @@ class Wire:
     def _read(self, received: "_Received", schema: type[Payload]) -> Payload:
         status = received.status
         if status in _PASSING or status >= 500:
-            raise Fault(_describe(received), retry_after_s=received.retry_after_s, free=True)
+            free = status in _TURNED_AWAY
+            raise Fault(_describe(received), retry_after_s=received.retry_after_s, free=free)
         if not 200 <= status < 300:
             raise StatusRefused(_describe(received), status, received.text)
         try:

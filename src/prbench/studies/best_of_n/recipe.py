@@ -31,8 +31,7 @@ from prbench.studies.best_of_n.reward_models import (
     RewardModel,
     open_reward_models,
     refuse_shared,
-    taught_alike,
-    taught_alike_notice,
+    told_alike,
 )
 from prbench.studies.best_of_n.scores import ItemCandidate, score_candidates
 from prbench.studies.best_of_n.settings import BestOfNConfig
@@ -134,10 +133,7 @@ class _Study:
         if self._judge is None:
             return {}
         refuse_shared(self._judge, reward_models)
-        alike = taught_alike(self._judge, reward_models)
-        if notice := taught_alike_notice(alike):
-            self._say(notice)
-        return alike
+        return told_alike(self._judge, reward_models, self._settings.reserve, self._say)
 
     def _exam(self) -> Exam:
         assert self._judge is not None  # noqa: S101  (asked for only with a judge)
@@ -222,7 +218,7 @@ def _keep_settings(folder: RunFolder, settings: BestOfNConfig) -> None:
 def _open_judge(settings: BestOfNConfig, everything: Suite, *, needed: bool) -> RubricJudge | None:
     if settings.judge:
         training = everything.filter(lambda pair: pair.tags.get("split") == "train", "split train")
-        return load_judge(settings.judge, settings.judge_options, training=training)
+        return load_judge(settings.judge, settings.judge_options, training=training, reserve=settings.reserve)
     if needed:
         raise ConfigError(
             "no judge is named", hint="--judge stances:tfidf, lm:… or chat:…; or stop earlier with --until scores"

@@ -1,7 +1,7 @@
 """Who is ranked: every reward model opened once before anything is spent, so that what cannot work is said at once."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from prbench.config import digest
@@ -71,6 +71,25 @@ def taught_alike(judge: RubricJudge, reward_models: Iterable[RewardModel]) -> di
     """The ranked models that learnt from the split that the judge learnt from, by name, and which split that is."""
     found = {one.name: shares_training(judge.card, one.card) for one in reward_models if not one.apart}
     return {name: split for name, split in found.items() if split}
+
+
+def told_alike(
+    judge: RubricJudge,
+    reward_models: Iterable[RewardModel],
+    reserve: float,
+    say: Callable[[str], None] = lambda line: None,
+) -> dict[str, str]:
+    """The models that were taught as the judge was, said aloud; refused where the judge has a share of its own."""
+    alike = taught_alike(judge, reward_models)
+    if alike and reserve:
+        name, split = next(iter(alike.items()))
+        raise ConfigError(
+            f"reward model {name!r} learned from the share of {split} that is reserved for the judge ({reserve:g})",
+            hint=f"train it with --reserve {reserve:g}, over an encoder that was tuned so too, or mark it apart = true",
+        )
+    if notice := taught_alike_notice(alike):
+        say(notice)
+    return alike
 
 
 def taught_alike_notice(alike: Mapping[str, str]) -> str:

@@ -113,6 +113,9 @@ class BestOfNConfig(Frozen):
     judge_options: ModelOptions = ModelOptions()
     judge_pairs: int = Field(default=400, ge=20)
     """Labelled pairs on which the judge's own accuracy is measured."""
+    reserve: float = Field(default=0.0, ge=0, lt=1)
+    """Train the judge on this share of the material alone, and refuse models that have not left it (`train --reserve`);
+    0: on all of it, and who was taught alike is told."""
     seed: int = Field(default=0, ge=0)
     resamples: int = Field(default=2000, ge=100)
 

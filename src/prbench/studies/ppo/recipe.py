@@ -23,8 +23,7 @@ from prbench.studies.best_of_n.reward_models import (
     RewardModel,
     open_reward_models,
     refuse_shared,
-    taught_alike,
-    taught_alike_notice,
+    told_alike,
 )
 from prbench.studies.best_of_n.settings import RewardModelConfig
 from prbench.studies.ppo.conclusion import Trained, conclude, read_trained, refuse_mixed
@@ -68,9 +67,10 @@ def ppo_study(
     if judge is None and settings.judge:
         split = settings.train_split
         training = everything.filter(lambda pair: pair.tags.get("split") == split, f"split {split}")
-        judge = load_judge(settings.judge, settings.judge_options, training=training)
+        judge = load_judge(settings.judge, settings.judge_options, training=training, reserve=settings.reserve)
     if judge is not None:
         refuse_shared(judge, reward_models)
+        told_alike(judge, reward_models, settings.reserve)
     folder = RunFolder(out)
     known = folder.read_json(ITEMS) if (out / ITEMS).exists() else []
     if not isinstance(known, list) or not all(isinstance(item, str) for item in known):
@@ -142,9 +142,7 @@ def _judge(
         raise ConfigError(f"there is no finished training below {str(folder.path)!r}", hint="name some with --reward")
     ranked = _reward_models(trained)
     refuse_shared(judge, ranked)  # trainings made earlier, by other commands, are held to the same rule
-    alike = taught_alike(judge, ranked)
-    if notice := taught_alike_notice(alike):
-        say(notice)
+    alike = told_alike(judge, ranked, settings.reserve, say)
     with budget.metering("the judge's examination"):
         exam = examined(folder, judge, division.labelled, settings.judge_pairs, settings.item_seed, say)
     speaker = load_speaker(settings.policy, settings.options)

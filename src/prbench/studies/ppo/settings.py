@@ -33,12 +33,14 @@ class PPOStudyConfig(Frozen):
     judge_options: ModelOptions = ModelOptions()
     judge_pairs: int = Field(default=400, ge=20)
     """Labelled pairs on which the judge's own accuracy is measured."""
+    reserve: float = Field(default=0.0, ge=0, lt=1)
+    """Train the judge on this share of the material alone, and refuse models that have not left it."""
     options: PPOConfig = PPOConfig()
 
     @property
     def shared(self) -> dict[str, Any]:
         """What must be the same in all of a study's trainings, or their scores could not be compared."""
-        chosen = self.model_dump(mode="json", exclude={"judge", "judge_options", "judge_pairs", "options"})
+        chosen = self.model_dump(mode="json", exclude={"judge", "judge_options", "judge_pairs", "reserve", "options"})
         options = self.options.identity
         del options["seed"]
         return {**chosen, "options": options}
