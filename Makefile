@@ -145,10 +145,8 @@ notebook: $(VENV)-docs/.ready ## execute examples/first_look.ipynb and keep its 
 PERSONAL := runs/personal
 METHODS := bt user-bt vpl pal lore gpo
 .PHONY: reference personal
-reference: $(VENV)/.lm ## train the reference model, into runs/personal/reference (half an hour on two cores)
-	$(BIN)/prbench train encoder --setting posts=whole --setting answers=false --setting wishes=true --setting join=true \
-	  --setting layers=3 --setting silence=1 --out $(PERSONAL)/posts
-	$(BIN)/prbench train contrast --setting stances='embed:$(PERSONAL)/posts#stances' --out $(PERSONAL)/reference
+reference: $(VENV)/.lm ## train the reference model, into runs/personal/reference (minutes)
+	$(BIN)/prbench train contrast --out $(PERSONAL)/reference
 
 personal: reference ## train every method over the plain and a tuned encoder, for scorecard and studies
 	$(BIN)/prbench train encoder --out $(PERSONAL)/encoder

@@ -15,6 +15,8 @@ from prbench.models.personal.traits import Floats
 
 _MODEST = 0.002
 """Penalty of a gain's logarithm: where everything is told right, no gain is large enough."""
+_LENT, _NOBODY = 0.1, 0.1
+"""Weight of flawed answers under posts, and without, against the pairs of the mirror suite: chosen on validation."""
 _NEAR = 3.0
 """Gain to begin with of how near a statement is to an answer."""
 
@@ -109,8 +111,8 @@ def _shown(held: HeldReadings, gains: ReadingGains, seed: int) -> _Shown:
         tastes(gains.answers * held.flawed.logits, np.tile(people[one], (len(held.flawed.flaws), 1))) for one in lent
     ]
     nobody = np.zeros(len(held.flawed.flaws))
-    parts = [(own, held.pairs.flaws, 1.0), (nobody, held.flawed.flaws, 0.5)]
-    parts += [(one, held.flawed.flaws, 1.0 / len(tasted)) for one in tasted]
+    parts = [(own, held.pairs.flaws, 1.0), (nobody, held.flawed.flaws, _NOBODY)]
+    parts += [(one, held.flawed.flaws, _LENT / len(tasted)) for one in tasted]
     parts = [part for part in parts if len(part[0])]
     return _Shown(
         np.concatenate([taste for taste, _, _ in parts]),

@@ -17,6 +17,12 @@ from prbench.types import Pair
 _EQUAL = 0.3
 """Weight of a pair of sound answers."""
 _SPOILT_PENALTY = 0.01
+_TIES = [COUNTS - TELLING, COUNTS - TELLING + 1]
+"""The counts that tie an answer to its question: how near it is, and how many of its words it has."""
+_RARER = 1.0
+"""By how much the log-odds of what is no answer are lower than among the examples; chosen on validation."""
+_NEVER = -20.0
+"""Log-odds of a kind that no example was made of."""
 
 
 class Sound(NamedTuple):
@@ -50,7 +56,10 @@ def fit_flaw(sound: Sound, equal: Sequence[tuple[Traits, Traits]]) -> Floats:
 
 
 def fit_spoilt(sound: Sound, spoilt: Sequence[Unsound], strangers: Mapping[str, TraitReader]) -> Floats:
-    """How u grows with the counts, and where it starts, (COUNTS + 1).
+    """How u grows with the counts, and where it starts, (2, COUNTS + 1): for broken texts, and for misplaced answers.
+
+    A sound answer to another question is as well made as any; only what ties it to the question tells it. So the two
+    kinds are told apart from sound answers each by its own counts.
 
     Args:
         sound: What is learned from.
@@ -58,14 +67,21 @@ def fit_spoilt(sound: Sound, spoilt: Sequence[Unsound], strangers: Mapping[str, 
         strangers: For each question a reader that has not seen its answers.
     """
     sound.reader.prepare([one.spoilt for one in spoilt])
+    answers = {answer for _, answer in sound.asked}
     made = [strangers[one.question].read(one.question, (one.spoilt,), one.posts)[0].dense for one in spoilt]
-    good = [strangers[question].read(question, (answer,))[0].dense for question, answer in sound.asked]
-    rows = np.array([*made, *good])[:, :COUNTS]
-    rows = np.concatenate([rows, np.ones((len(rows), 1))], axis=1)
-    labels = np.concatenate([np.ones(len(made)), np.zeros(len(good))])
-    weights = np.where(labels > 0, 1.0, len(made) / len(good))
-    telling = [0, *range(COUNTS - TELLING, COUNTS), COUNTS]  # the rest is manner: sound answers differ in it
-    penalty = np.append(np.full(TELLING + 1, _SPOILT_PENALTY * COUNTS_SCALE**2), 1e-6)
-    found = np.zeros(COUNTS + 1)
-    found[telling] = logistic(rows[:, telling], labels, weights, penalty)
+    misplaced = np.array([one.spoilt in answers for one in spoilt])
+    good = np.array([strangers[question].read(question, (answer,))[0].dense for question, answer in sound.asked])
+    found = np.zeros((2, COUNTS + 1))
+    # the other counts are manner: sound answers differ in it
+    for place, (kind, telling) in enumerate(((~misplaced, [0, *range(COUNTS - TELLING, COUNTS)]), (misplaced, _TIES))):
+        bad = np.array(made)[kind]
+        if not len(bad):
+            found[place, -1] = _NEVER
+            continue
+        rows = np.concatenate([bad[:, telling], good[:, telling]])
+        labels = np.concatenate([np.ones(len(bad)), np.zeros(len(good))])
+        weights = np.where(labels > 0, 1.0, len(bad) / len(good))
+        penalty = np.append(np.full(len(telling), _SPOILT_PENALTY * COUNTS_SCALE**2), 1e-6)
+        own = logistic(np.concatenate([rows, np.ones((len(rows), 1))], axis=1), labels, weights, penalty)
+        found[place, [*telling, COUNTS]] = own - np.append(np.zeros(len(telling)), _RARER)
     return found

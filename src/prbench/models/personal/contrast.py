@@ -12,10 +12,11 @@ log((P(second) + ε) / (P(first) + ε)): a text that says nothing adds nothing. 
 with the log-odds T. What statements say by themselves, whatever the axes, is added to T: how much nearer they are to a
 than to b. What everybody prefers goes before taste: F = f(a) − f(b), linear in the vectors, are the log-odds that b is
 flawed, where one of them is, and a share q(|F|) of the pairs is decided by that: P = q σ(F) + (1 − q) σ(T). To its
-log-odds is added s = h(b) − h(a), where h = log(1 + eᵘ) and u are the log-odds, linear in the counts, that a text is no
-answer at all (empty, repeated, garbled, on another subject, pasted). Of two answers s is nearly 0; where it is not,
-nothing else counts: the rest is weighed by 1 − tanh²(s / 2). Swapping the answers changes the sign of the margin and
-nothing else. An answer in a list has the mean of its margins. Alone it is weighed against the typical answer t.
+log-odds is added s = h(b) − h(a), where h = log(1 + eᵘ) and eᵘ is the sum of two odds, each log-linear in the counts:
+that a text is broken (empty, repeated, garbled, pasted), and that it answers another question. Of two answers s is
+nearly 0; where it is not, nothing else counts: the rest is weighed by 1 − tanh²(s / 2). Swapping the answers changes
+the sign of the margin and nothing else. An answer in a list has the mean of its margins. Alone it is weighed against
+the typical answer t.
 """
 
 import json
@@ -100,7 +101,7 @@ class Contrast:
         self._flaw: Floats = weights["flaw"].astype(np.float64)
         """How f grows with the vector."""
         self._spoilt: Floats = weights["spoilt"].astype(np.float64)
-        """How u grows with the counts, and where it starts."""
+        """How u grows with the counts, and where it starts: of broken texts, of misplaced answers, (2, COUNTS + 1)."""
         self._typical: Floats = weights["typical"].astype(np.float64)
         """m and f of an answer like any other, (K + 1)."""
 
@@ -134,7 +135,7 @@ class Contrast:
 
     def spoilt(self, one: Traits) -> float:
         """u: log-odds that a text is no answer at all."""
-        return float(one.dense[:COUNTS] @ self._spoilt[:-1] + self._spoilt[-1])
+        return float(np.logaddexp.reduce(self._spoilt[:, :-1] @ one.dense[:COUNTS] + self._spoilt[:, -1]))
 
     def alone(self, one: Traits, person: Leaning) -> float:
         """The reward of one answer against the typical one."""
