@@ -43,6 +43,10 @@ test: $(VENV)/.dev ## style, types, layers, all tests
 wheel-check: ## build the wheel, install it bare outside the repository, run the README's commands
 	@$(PYTHON) tests/wheel_check.py
 
+.PHONY: bench
+bench: $(VENV)/.dev ## benchmarks with bars: growth of time and memory with pairs (about half an hour, on a quiet machine)
+	$(BIN)/python benchmarks/growth.py
+
 .PHONY: test-attack
 test-attack: $(VENV)/.dev ## kills, faults, damaged files, hostile requests; PRBENCH_ATTACK=long for all of it
 	$(BIN)/python -m pytest -rs tests/attack
@@ -121,10 +125,10 @@ test-integrations: test-verl
 test-verl: $(VENV)/.dev $(VENV)-verl/.ready ## verl knows every key of the config that is written for it
 	VERL_PYTHON=$(CURDIR)/$(VENV)-verl/bin/python $(BIN)/python -m pytest -rs tests/ppo/test_ppo_verl.py
 
-screenshots: $(VENV)/.dev ## docs/img from the demo's run
+screenshots: $(VENV)/.dev ## docs/img from the demo's runs, which it makes or continues
 	@$(BIN)/python tests/browser/install.py
-	@test -f runs/demo/result.json || $(BIN)/python examples/demo.py
-	$(BIN)/python tests/browser/screenshots.py runs/demo docs/img
+	@$(BIN)/python examples/demo.py
+	$(BIN)/python tests/browser/screenshots.py docs/img runs/demo runs/demo-reference runs/demo-lm
 
 # The documentation in an environment of its own. Not --quiet: mkdocs would not count the warnings that --strict fails on.
 $(VENV)-docs/.ready: docs/requirements.txt pyproject.toml
@@ -162,9 +166,17 @@ personal: reference ## train every method over the plain and a tuned encoder, fo
 scorecard: personal ## docs/scorecard.md from studies/scorecard.toml
 	$(BIN)/prbench scorecard --from studies/scorecard.toml --curves --page docs/scorecard.md -o runs/scorecard/page
 
+.PHONY: leaderboard-page
+leaderboard-page: $(VENV)/.lm ## docs/leaderboard.md from runs of every local model; continues where it stopped
+	$(BIN)/python studies/leaderboard.py
+
 .PHONY: downstream
 downstream: personal ## the study of docs/lab/downstream.md; continues where it stopped (hours)
 	$(BIN)/python studies/downstream.py
+
+.PHONY: downstream-2
+downstream-2: $(VENV)/.dev ## the study of docs/lab/downstream-2.md; continues where it stopped (hours)
+	$(BIN)/python studies/downstream_2.py
 
 suite: $(VENV)/.core ## compile the embedded suite from its sources
 	$(BIN)/python suite/check.py --all

@@ -8,7 +8,6 @@ use them best.
 """
 
 import argparse
-import shlex
 import shutil
 import subprocess
 import sys
@@ -16,7 +15,8 @@ import tomllib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from steps import ROOT, prbench, slug
+
 RECIPE = ROOT / "studies" / "downstream.toml"
 BEST_OF_N, PPO, WORK = Path("runs/best-of-n"), Path("runs/ppo"), Path("runs/downstream")
 RIVAL = WORK / "rival.jsonl"
@@ -48,19 +48,6 @@ def main() -> None:
         STEPS[name]()
 
 
-def prbench(*words: object, tables: str | None = None) -> None:
-    """One command, as a user would type it; with `tables` what it prints is kept under that name."""
-    command = ["prbench", *map(str, words), *(["--format", "md"] if tables else [])]
-    print("$", shlex.join(command), flush=True)
-    told = subprocess.run(  # noqa: S603
-        [sys.executable, "-m", *command], cwd=ROOT, check=True, stdout=subprocess.PIPE if tables else None, text=True
-    )
-    if tables:
-        (ROOT / WORK).mkdir(parents=True, exist_ok=True)
-        kept = "\n".join(line for line in told.stdout.splitlines() if not line.startswith("written: "))
-        (ROOT / WORK / f"{tables}.md").write_text(f"`{shlex.join(command)}`\n\n{kept}", "utf-8")
-
-
 def best_of_n() -> None:
     """Best of 16 under the judge fixed beforehand; then best of 4, and a second judge, over the same candidates."""
     for folder, words in {
@@ -68,7 +55,16 @@ def best_of_n() -> None:
         "second-judge": ["--judge", SECOND_JUDGE],
         "best-of-16": [],
     }.items():
-        prbench("study", "best-of-n", "--from", RECIPE.relative_to(ROOT), "-o", BEST_OF_N, *words, tables=folder)
+        prbench(
+            "study",
+            "best-of-n",
+            "--from",
+            RECIPE.relative_to(ROOT),
+            "-o",
+            BEST_OF_N,
+            *words,
+            keep=WORK / f"{folder}.md",
+        )
         (ROOT / WORK / folder).mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / BEST_OF_N / "study.json", ROOT / WORK / folder)
 
@@ -95,7 +91,7 @@ def ranked() -> dict[str, set[str]]:
 
 def folder_of(suite: str, address: str) -> Path:
     """Where a run is kept."""
-    return WORK / suite / address.replace("/", "_").replace(":", "_").replace("#", "_")
+    return WORK / suite / slug(address)
 
 
 def ppo() -> None:
@@ -104,7 +100,7 @@ def ppo() -> None:
     for address, seeds in TRAINED.items():
         for seed in range(seeds):
             prbench(*command, "--train-only", "--reward", address, "--seed", seed)
-    prbench(*command, tables="ppo")
+    prbench(*command, keep=WORK / "ppo.md")
 
 
 def correlate() -> None:
@@ -133,7 +129,7 @@ def compare(name: str, benchmark: Iterable[Path], downstream: Path, *words: str)
     """One correlation, against both rivals."""
     rivals = [WORK / "generic", WORK / "rival"]
     told = ["--benchmark", *benchmark, "--downstream", downstream, "--baseline", *rivals, "--baseline-context", "none"]
-    prbench("study", "correlate", *told, *words, "-o", WORK / f"{name}.json", tables=name)
+    prbench("study", "correlate", *told, *words, "-o", WORK / f"{name}.json", keep=WORK / f"{name}.md")
 
 
 STEPS: dict[str, Callable[[], None]] = {

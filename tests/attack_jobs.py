@@ -9,7 +9,9 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from small_suite import mirrored
 from study_world import HashJudge, Scribe, world
 
 PRELOADED = [
@@ -93,3 +95,67 @@ def training(folder: str, environment: Mapping[str, str], out: str, encoder: str
 
     options = TrainConfig(method="user-bt", encoder=f"embed:{encoder}", epochs=10, patience=10, batch=4, shots=2)
     train(options, Path(out), suite="suite.jsonl", listener=lambda epoch: time.sleep(0.05))
+
+
+AT_ONCE = 4
+"""Paid requests that a job has under way."""
+
+
+def paid(folder: str, environment: Mapping[str, str], name: str, url: str, out: str, limit_usd: float | None) -> None:
+    """Pay for a run, for plans or for texts of a build, up to a limit; it exits with 3 where that is reached."""
+    settle(folder, environment)
+    from prbench.config import ModelOptions, Price
+    from prbench.errors import BudgetError
+    from prbench.models.remote.wire import Backoff
+
+    price = Price(per_million_in=1000.0, per_million_out=1000.0)
+    options = ModelOptions(price=price, concurrency=AT_ONCE, timeout_s=20, retries=2, max_tokens=256)
+    backoff = Backoff(initial_s=0.01, max_s=0.05, jitter_s=0.01)
+    jobs = {"run": _paid_run, "plan": _paid_plans, "build": _paid_texts}
+    try:
+        jobs[name](url.removeprefix("chat:"), options, backoff, Path(out), limit_usd)
+    except BudgetError:
+        sys.exit(3)
+
+
+def _paid_run(url: str, options: Any, backoff: Any, out: Path, limit_usd: float | None) -> None:
+    from prbench.config import RunConfig
+    from prbench.data import Suite
+    from prbench.models.remote import chat
+    from prbench.results import RunFolder
+    from prbench.run import Session, execute
+
+    judge = chat.load(f"judge@{url}", options, backoff=backoff)
+    config = RunConfig.of(suite="small", model="judge", contexts="profile", resamples=100)
+    session = Session(config, model=judge, suite=Suite.of(mirrored(couples=4, questions=5), name="small"))
+    execute(session, RunFolder(out), max_cost_usd=limit_usd)
+
+
+def _paid_plans(url: str, options: Any, backoff: Any, out: Path, limit_usd: float | None) -> None:
+    from prbench.models.remote import chat
+    from prbench.plan import Planner, needs_of
+    from prbench.run import PlanFile
+
+    out.mkdir(exist_ok=True)
+    planner = Planner(chat.load_generator(f"planner@{url}", options, backoff=backoff))
+    file = PlanFile(out / "plans.jsonl", planner, needs_of(mirrored(couples=4, questions=6)))
+    with file.budget(limit_usd) as budget:
+        file.write(None, budget)
+
+
+def _paid_texts(url: str, options: Any, backoff: Any, out: Path, limit_usd: float | None) -> None:
+    from prbench.build.written import Decoding
+    from prbench.build.written.replies import Replies, WritingRequest
+    from prbench.calls import Budget
+    from prbench.calls.budget import FILE
+    from prbench.models.remote import chat
+    from prbench.types import Message, Prompt
+
+    out.mkdir(exist_ok=True)
+    writer = chat.load_generator(f"writer@{url}", options, backoff=backoff)
+    requests = {str(n): WritingRequest(Prompt((Message("user", f"Say {n}."),)), lambda text: text) for n in range(60)}
+    with (
+        Replies(writer, out / "calls.jsonl", Decoding(max_tokens=64)) as author,
+        Budget(out / FILE, limit_usd, spent_usd=author.cost_usd) as author.budget,
+    ):
+        author.ask("texts", requests)

@@ -17,7 +17,7 @@ from prbench.models.personal.method import Method, Width, make
 from prbench.models.personal.person import stack
 from prbench.models.personal.reader import Reader
 from prbench.train import TrainConfig
-from prbench.train.loop import Training
+from prbench.train.method_training import Training
 from prbench.types import Judgment, Pair, Post
 
 WIDTH = 6

@@ -8,7 +8,7 @@ from prbench.data import Suite
 from prbench.graders import Grade, Grading
 from prbench.models import ModelCard
 from prbench.models.python import FunctionRater
-from prbench.types import Outcome, Pair, Post, Prompt
+from prbench.types import ListView, Message, Outcome, Pair, Post, Prompt
 from small_suite import mirrored
 
 
@@ -102,3 +102,24 @@ class Taught(FunctionRater):
 def sometimes(question: str, answer: str, posts: Sequence[Post]) -> float:
     """A reward model without a score for answers whose number ends in 7."""
     return math.nan if answer.endswith("7.") else float(len(answer))
+
+
+class Nearest:
+    """A Ranker that likes what is unlike the rest of the list, and keeps the lists that it was shown."""
+
+    card = ModelCard(address="nearest", revision="1")
+
+    def __init__(self) -> None:
+        self.lists: list[ListView] = []
+
+    def render(self, view: ListView) -> Prompt:
+        return Prompt((Message("question", view.question), *(Message("answer", text) for text in view.answers)))
+
+    def rank(self, views: Sequence[ListView]) -> Iterator[tuple[int, Outcome]]:
+        for place, view in enumerate(views):
+            self.lists.append(view)
+            mean = sum(map(len, view.answers)) / len(view.answers)
+            yield place, Outcome.ranked([abs(len(answer) - mean) for answer in view.answers])
+
+
+NEAREST = Nearest()

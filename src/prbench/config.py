@@ -217,8 +217,12 @@ def digest(data: Any) -> str:
         >>> digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
         True
     """
-    text = json.dumps(data, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(written(data).encode()).hexdigest()
+
+
+def written(data: Any) -> str:
+    """JSON values as the one text that is hashed for them."""
+    return json.dumps(data, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 def cache_folder() -> Path:

@@ -27,6 +27,13 @@ _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)]*\s+|(?<=[。！？])|\n+"
 _LIST_MARKER = re.compile(r"^[ \t]*(?:\d{1,2}[.)]|[-*•–])[ \t]+", re.MULTILINE)
 _VOWELS = re.compile(r"[aeiouy]+")
 
+_FEWEST_WORDS = 4
+_FEWEST_LETTERS = 0.6
+_LONGEST_WORD = 40
+_LONG_ENOUGH = 20
+_FEWEST_RUNS = 0.6
+"""Of a text's runs of three words so many must differ from each other."""
+
 MOST_COMPARED = 100
 """A text that is close to more others than this is known for it without being compared with all of them."""
 _ROUNDING = 1e-9
@@ -47,14 +54,41 @@ def words(text: str) -> list[str]:
     return _WORD.findall(unicodedata.normalize("NFC", text.lower()).replace("’", "'"))
 
 
+_FILLERS = dict.fromkeys([0x0640, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0])
+"""Letters by their class that show nothing or a line: fillers of Hangul and Khmer, and the stretch of Arabic."""
+
+
 def is_degenerate(text: str) -> bool:
-    """Whether a text says nothing: empty, white space or punctuation only.
+    r"""Whether a text says nothing: empty, white space, punctuation or letters that only fill a place.
 
     Example:
-        >>> is_degenerate(" ... "), is_degenerate("42")
-        (True, False)
+        >>> is_degenerate(" ... "), is_degenerate("\u3164"), is_degenerate("42")
+        (True, True, False)
     """
-    return _WORD.search(text.lower()) is None
+    return _WORD.search(text.lower().translate(_FILLERS)) is None
+
+
+def nonsense(text: str) -> str | None:
+    """Why a text is no answer by rule, or None: too few words, hardly any letters, no words, or one thing repeated.
+
+    Example:
+        >>> nonsense("asdf") , nonsense("go on " * 20)
+        ('fewer than 4 words', 'it repeats itself')
+        >>> nonsense("Never boil green tea: it turns bitter.") is None
+        True
+    """
+    found = words(text)
+    if len(found) < _FEWEST_WORDS:
+        return f"fewer than {_FEWEST_WORDS} words"
+    marks = [mark for mark in text if not mark.isspace()]
+    if sum(mark.isalnum() for mark in marks) < _FEWEST_LETTERS * len(marks):
+        return "hardly any letters"
+    if max(map(len, found)) > _LONGEST_WORD:
+        return f"a word of more than {_LONGEST_WORD} letters"
+    runs = [tuple(found[place : place + 3]) for place in range(len(found) - 2)]
+    if len(found) >= _LONG_ENOUGH and len(set(runs)) < _FEWEST_RUNS * len(runs):
+        return "it repeats itself"
+    return None
 
 
 def sentences(text: str) -> list[str]:

@@ -371,6 +371,15 @@ class ListView:
         """The two answers of a pair as a list."""
         return cls(pair.question, (pair.first, pair.second), pair.posts, pair.plan, pair.user, pair.turns)
 
+    def rotated(self, places: int) -> "ListView":
+        """The same list, begun so many answers later.
+
+        Example:
+            >>> ListView("Tea?", ("Green.", "Black.", "Mint.")).rotated(1).answers
+            ('Black.', 'Mint.', 'Green.')
+        """
+        return replace(self, answers=self.answers[places:] + self.answers[:places])
+
     def each(self) -> tuple[AnswerView, ...]:
         """One view per answer, for a Rater."""
         shown = (self.posts, self.plan, self.user, self.turns)
@@ -398,6 +407,8 @@ class Outcome(Frozen):
     """A Comparer's verdict."""
     margin: float | None = None
     """A Comparer's preference for the first answer in log-odds, where it has one."""
+    scores: tuple[float, ...] = ()
+    """A Ranker's scores of all answers of a list, in the list's order."""
     reason: str = ""
     """Why it is invalid (answered, but unreadable) or failed (no answer)."""
     raw: str = ""
@@ -432,8 +443,21 @@ class Outcome(Frozen):
         return cls.model_validate({"status": "ok", "verdict": verdict, "margin": margin, **usage})
 
     @classmethod
+    def ranked(cls, scores: Sequence[float], **usage: float | str) -> "Outcome":
+        """A Ranker's answer, one score for each answer of the list; one that is not finite makes all invalid.
+
+        Example:
+            >>> Outcome.ranked([1.0, 0.0]).scores, Outcome.ranked([1.0, float("inf")]).reason
+            ((1.0, 0.0), 'score 2 is inf')
+        """
+        for place, score in enumerate(scores, 1):
+            if not math.isfinite(score):
+                return cls.invalid(f"score {place} is {score}", **usage)
+        return cls.model_validate({"status": "ok", "scores": tuple(map(float, scores)), **usage})
+
+    @classmethod
     def invalid(cls, reason: str, **usage: float | str) -> "Outcome":
-        """The model answered, but not with a score or a verdict."""
+        """The model answered, but not with a score, a verdict or a ranking."""
         return cls.model_validate({"status": "invalid", "reason": reason, **usage})
 
     @classmethod

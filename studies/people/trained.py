@@ -52,7 +52,7 @@ def train_method(world: World, options: TrainConfig, reader: Reader, folder: Pat
     """Train on people of train, stop early on people of validation; a model that is there already is taken as it is."""
     if (folder / RECORD).is_file():
         return read_record(folder, f"personal:{folder}")
-    from prbench.train.loop import Training, save
+    from prbench.train.method_training import Training, save
 
     train, validation = (_with_posts(world, world.pairs[split]) for split in ("train", "validation"))
     judged = {user: world.judgments(world.shots[user]) for user in sorted({p.user for p in (*train, *validation)})}

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from prbench.annotate.agreement import Label, fleiss, krippendorff_nominal, krippendorff_ordinal, with_interval
-from prbench.annotate.equivalence import tost
+from prbench.annotate.claim import tost
 from prbench.stats import Clusters
 
 # Krippendorff (2011), Computing Krippendorff's alpha-reliability, section C: four observers, twelve units, some gaps.

@@ -7,11 +7,10 @@ import pytest
 
 from annotate_study import fill, pairs, prefer_green, scores, study
 from prbench.annotate.answer import AnnotatorAnswer
-from prbench.annotate.claim import judge, judge_preference, judge_quality
-from prbench.annotate.equivalence import Equivalence
+from prbench.annotate.claim import Equivalence, judge, judge_preference, judge_quality
 from prbench.annotate.findings import find
+from prbench.annotate.findings_tables import tables
 from prbench.annotate.people import forget
-from prbench.annotate.tables import tables
 from prbench.show import render
 from prbench.stats import Estimate
 from small_suite import mirrored

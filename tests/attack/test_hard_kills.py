@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import multiprocessing
 import os
 import random
 import re
@@ -19,7 +18,6 @@ import scripted_writer
 import tiny_models
 from campaigns import Campaign, peak_mb, times
 from fake_server import FakeServer, Fault
-from prbench.calls.worker import THREAD_VARIABLES
 from prbench.data import write_pairs
 from small_suite import mirrored
 from split_suite import write_suite
@@ -30,7 +28,6 @@ KILLS = times(20, short=2)
 IN_A_ROW = 4
 """Kills of one folder before it may finish."""
 POSTS = Path(__file__).parents[2] / "examples" / "posts.csv"
-FORKS = multiprocessing.get_context("forkserver")
 MODEL = """
 import os, time
 from pathlib import Path
@@ -52,21 +49,6 @@ class Job(NamedTuple):
     """Files whose whole lines must never go."""
     outcome: Callable[[Path], object]
     """What must be equal at the end."""
-
-
-@pytest.fixture(scope="module")
-def forks() -> Iterator[Any]:
-    """A process that has imported everything, and from which jobs are forked."""
-    with pytest.MonkeyPatch.context() as patch:
-        here = [Path(__file__).parents[1], Path(attack_jobs.__file__).parent]
-        patch.setenv("PYTHONPATH", os.pathsep.join([*map(str, here), os.environ.get("PYTHONPATH", "")]))
-        for variable in THREAD_VARIABLES:
-            patch.setenv(variable, "1")
-        FORKS.set_forkserver_preload(attack_jobs.PRELOADED)
-        first = FORKS.Process(target=attack_jobs.nothing)
-        first.start()
-        first.join()  # so that the imports are in nobody's time
-        yield FORKS
 
 
 @pytest.fixture(scope="module")
@@ -278,12 +260,16 @@ def test_killed_at_any_moment_nothing_is_lost(
         _torment(Killer(forks, tmp_path, makers[name](), campaign, random.Random(f"{SEED} {name}")), KILLS)
 
 
+SIGNALS = {"hard kills: single workers": signal.SIGKILL, "frozen workers": signal.SIGSTOP}
+
+
 @pytest.mark.slow
-def test_killed_workers_cost_nothing(forks: Any, tmp_path: Path, attack: Any) -> None:
-    """Here the workers are killed one after another while their parent goes on."""
+@pytest.mark.parametrize("name", SIGNALS)
+def test_killed_and_frozen_workers_cost_nothing(name: str, forks: Any, tmp_path: Path, attack: Any) -> None:
+    """Here the workers are killed or stopped one after another while their parent goes on."""
     job = _run("--workers", "2")(tmp_path)
-    with attack("hard kills: single workers") as campaign:
-        chance = random.Random(f"{SEED} single workers")
+    with attack(name) as campaign:
+        chance = random.Random(f"{SEED} {name}")
         killer = Killer(forks, tmp_path, job, campaign, chance)
         wanted = killer.finish(tmp_path / "whole")
         for number in range(times(10, short=1)):
@@ -294,16 +280,28 @@ def test_killed_workers_cost_nothing(forks: Any, tmp_path: Path, attack: Any) ->
             while process.exitcode is None and not (new := set(tmp_path.glob("pid-*")) - seen):
                 process.join(0.01)
             process.join(chance.uniform(0, 0.3))
+            worker = int(min(new).name[4:])
             campaign.tried += 1
-            campaign.remember(peak_mb(int(min(new).name[4:])))
-            _kill(int(min(new).name[4:]))
+            campaign.remember(peak_mb(worker))
+            _send(worker, SIGNALS[name])
             process.join(120)
             if process.exitcode != 0 or "Traceback" in (tmp_path / "said.txt").read_text():
                 campaign.tracebacks.append((tmp_path / "said.txt").read_text()[-1500:])
             elif job.outcome(out) != wanted:
-                campaign.changed.append(f"{out.name}: another end than without kills")
+                campaign.changed.append(f"{out.name}: another end than undisturbed")
+            elif _is_there(worker):
+                campaign.lost.append(f"{out.name}: worker {worker} was left standing")
+                _send(worker, signal.SIGKILL)
 
 
-def _kill(pid: int) -> None:
+def _send(pid: int, kind: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, kind)
+
+
+def _is_there(pid: int) -> bool:
+    """Whether a process runs or stands still; what has ended and was not waited for has not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

@@ -4,6 +4,7 @@ import http.client
 import logging
 import random
 import socket
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,11 +16,12 @@ import pytest
 import annotate_study
 from campaigns import Campaign, times
 from hostile_requests import Door, Sent, draw
-from prbench import evaluate
+from prbench import evaluate, web
 from prbench.data import Suite
 from prbench.models.python import wrap
 from prbench.report.view import LivePages, build_pages, serve
 from prbench.serve import ServeConfig, serving
+from prbench.serve import server as rewards
 from serve_models import Adaptive
 from small_suite import follows_posts, mirrored
 
@@ -173,3 +175,71 @@ def test_no_request_breaks_a_server_or_changes_what_others_see(
             logger.removeHandler(errors)
     said = "".join(capfd.readouterr())
     assert "Traceback" not in said, said[:2000]
+
+
+def _slow_client(kind: str, port: int, door: Door) -> socket.socket:
+    """A connection that says little, or does not read what it asked for."""
+    path = door.paths[0]
+    head = f"POST {path} HTTP/1.1\r\nHost: {door.host}\r\nContent-Type: application/json\r\n"
+    long = "/metrics" if "/metrics" in door.paths else "/"
+    opened = socket.create_connection(("127.0.0.1", port), timeout=1)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    said = {
+        "silent": "",
+        "half a header": head[:25],
+        "no end of headers": head,
+        "half a body": head + "Content-Length: 1000\r\n\r\n{",
+        "half a chunk": head + "Transfer-Encoding: chunked\r\n\r\n500\r\nx",
+        "does not read": f"GET {long} HTTP/1.1\r\nHost: {door.host}\r\n\r\n" * 100,
+    }[kind]
+    with suppress(OSError):
+        opened.sendall(said.encode())
+    return opened
+
+
+SLOW_KINDS = ("silent", "half a header", "no end of headers", "half a body", "half a chunk", "does not read")
+
+
+def _still_open(port: int, connections: list[tuple[str, socket.socket]], patience_s: float) -> list[str]:
+    """The kinds of connections that the server does not end, though nothing is read from them.
+
+    The system's own table says so: a client that does not read does not hear of the end either.
+    """
+    kinds = {connection.getsockname()[1]: kind for kind, connection in connections}
+    until = time.monotonic() + patience_s
+    while True:
+        rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        established = [row for row in rows if row[3] == "01" and int(row[1].rpartition(":")[2], 16) == port]
+        left = [kinds[place] for row in established if (place := int(row[2].rpartition(":")[2], 16)) in kinds]
+        if not left or time.monotonic() > until:
+            return left
+        time.sleep(0.2)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="looks into Linux's table of connections")
+@pytest.mark.parametrize("name", SERVERS)
+def test_slow_clients_are_cut_off_and_keep_nobody_waiting(
+    name: str, tmp_path: Path, attack: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for deadline in ("HEADER_S", "BODY_S", "READ_S"):
+        monkeypatch.setattr(web, deadline, 2.0)
+    monkeypatch.setattr(rewards, "KEEP_ALIVE_S", 3)  # what fits the system's own buffers looks like a read reply
+    with attack(f"slow clients: {name}") as campaign, SERVERS[name](tmp_path) as server:
+        wanted = server.sound()
+        opened: list[tuple[str, socket.socket]] = []
+        for number in range(times(300)):
+            kind = SLOW_KINDS[number % len(SLOW_KINDS)]
+            opened.append((kind, _slow_client(kind, server.port, server.door)))
+            campaign.tried += 1
+            if number % 10 == 9:
+                began = time.monotonic()
+                if server.sound() != wanted:
+                    campaign.changed.append(f"{number}: what an honest client sees")
+                if (waited_s := time.monotonic() - began) > 10:
+                    campaign.lost.append(f"{number}: an honest client waited {waited_s:.1f} s")
+        campaign.lost += [f"{kind}: still open" for kind in _still_open(server.port, opened, 60.0)]
+        for _, connection in opened:
+            connection.close()
+        if server.sound() != wanted:
+            campaign.changed.append("what an honest client sees in the end")

@@ -4,6 +4,7 @@ Seeded, so that a case can be repeated. `make test` draws some hundreds of mutat
 """
 
 import contextlib
+import math
 import random
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +30,7 @@ from prbench.data import load_pairs, write_pairs
 from prbench.errors import PrbenchError
 from prbench.files import Appender, append_line, write_whole
 from prbench.models import load_model
-from prbench.models.local.gguf_header import check_gguf
+from prbench.models.local.gguf import check_gguf
 from prbench.models.personal.features import FeatureStore
 from prbench.plan import Plan, StoredPlans
 from prbench.report.finished import open_finished
@@ -38,7 +39,7 @@ from prbench.report.leaderboard.entry import read_names
 from prbench.report.page import report_page
 from prbench.report.view.pages import build_pages
 from prbench.results import load_run, verify, versus
-from prbench.scorecard.settings import read_settings_file
+from prbench.scorecard.config import read_settings_file
 from prbench.serve.feedback import FeedbackFile
 from prbench.studies.best_of_n import best_of_n, make_settings, parse_model, read_settings
 from prbench.studies.ppo import checkpoint as training
@@ -145,11 +146,15 @@ def _make_personal(folder: Path) -> None:
         options = TrainConfig(method="user-bt", encoder=f"embed:{encoder}", epochs=1, batch=8, shots=2)
         train(options, folder / "model", suite=str(suite))
         calibrate("personal:model", suite, limit=8)  # a scale knows the address of its model
+        [(_, outcome)] = load_model("personal:model").rate([AnswerView("Which hat?", "The red hat.")])
+        write_whole(folder / "score", str(outcome.score))
 
 
 def _rate(folder: Path) -> None:
     model = load_model(f"personal:{folder / 'model'}")
-    list(model.rate([AnswerView("Which hat?", "The red hat.")]))
+    [(_, outcome)] = model.rate([AnswerView("Which hat?", "The red hat.")])
+    if str(outcome.score) != (folder / "score").read_text():
+        raise ChangedError(f"score {outcome.score}")
 
 
 def _reward(folder: Path) -> None:
@@ -362,7 +367,7 @@ def test_the_sound_example_is_read(name: str, sound: Callable[[str], Path], tmp_
 def test_damaged_files_work_or_are_named(name: str, sound: Callable[[str], Path], tmp_path: Path, attack: Any) -> None:
     specimen = SPECIMENS[name]
     with attack(f"mutated files: {name}") as campaign:
-        for number in range(max(3, round(MUTATIONS * specimen.share / _SHARES))):
+        for number in range(max(3, math.ceil(MUTATIONS * specimen.share / _SHARES))):
             chance = random.Random(f"{SEED} {name} {number}")
             folder = tmp_path / str(number)
             shutil.copytree(sound(name), folder)

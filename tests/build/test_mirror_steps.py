@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prbench.build import Preferences, count_mirrored
+from prbench.build.config import MirrorConfig
 from prbench.build.couples import bound, match, share_out
-from prbench.build.options import MirrorConfig
 from prbench.build.splits import NOWHERE, split_users
 
 SHARES = MirrorConfig().shares

@@ -14,7 +14,7 @@ from prbench.data import load_pairs
 from prbench.errors import AddressError, DataError
 from prbench.graders import Grading, examine, load_judge
 from prbench.graders.logistic import fit, minimise, sigmoid
-from prbench.graders.probe import StanceProbe, answer_examples
+from prbench.graders.stance_probe import StanceProbe, answer_examples
 from prbench.models.ngrams import NGrams
 from prbench.types import Pair
 

@@ -19,7 +19,7 @@ from prbench.models import load_model, schemes
 from prbench.report import run_tables
 from prbench.report.page import report_page
 from prbench.results import METRICS, RunFolder, definitions, read_result, verify
-from prbench.scorecard.settings import ScorecardModelConfig
+from prbench.scorecard.config import ScorecardModelConfig
 from prbench.train import TrainConfig, train
 from prbench.types import CONTEXTS, Context, context_names
 from small_suite import follows_posts, mirrored

@@ -25,7 +25,7 @@ from prbench.data import load_pairs
 from prbench.errors import ModelError
 from prbench.models import load_model
 from prbench.models.local import weights
-from prbench.models.remote.probe import probe_score
+from prbench.models.remote.known_score import probe_score
 from prbench.types import AnswerView, PairView, Post
 
 pytestmark = pytest.mark.skipif("VLLM_PYTHON" not in os.environ, reason="make test-vllm")
@@ -171,7 +171,7 @@ def test_activated_scores_are_refused(pooling, reward_model):
 
 def probe_through(url):
     """What the deaf gateway gives for the probe, past our checks."""
-    from prbench.models.remote.probe import PROBES
+    from prbench.models.remote.known_score import PROBES
 
     messages = [{"role": "user", "content": PROBES[0].question}, {"role": "assistant", "content": PROBES[0].answer}]
     body = json.dumps({"model": "tiny/rm", "messages": messages, "use_activation": False}).encode()

@@ -213,12 +213,12 @@ def test_a_pair_ranker_reads_both_answers_and_gives_a_margin(ranker):
 def test_a_pair_ranker_ranks_a_list_by_its_mean_margins(ranker):
     model = load_model(f"hf:{ranker}#read=pair", TRUSTED)
     answers = ("Chamomile.", "Green tea.", "Walk to the lake.")
-    ((_, outcomes),) = as_ranker(model).rank([ListView("Which tea?", answers)])
+    ((_, ranked),) = as_ranker(model).rank([ListView("Which tea?", answers)])
     margin = lambda a, b: next(model.compare([PairView("Which tea?", a, b)]))[1].margin  # noqa: E731
-    for answer, outcome in zip(answers, outcomes, strict=True):
+    for answer, score in zip(answers, ranked.scores, strict=True):
         others = [other for other in answers if other != answer]
         expected = sum(margin(answer, other) - margin(other, answer) for other in others) / 4
-        assert outcome.score == pytest.approx(expected, abs=1e-5)
+        assert score == pytest.approx(expected, abs=1e-5)
 
 
 def test_a_pair_beyond_the_window_is_invalid(ranker):
@@ -251,7 +251,7 @@ def test_a_pair_preference_model_is_read_at_its_letters(tiny_policy):
     expected = torch.logsumexp(logits[list(letters[0])], 0) - torch.logsumexp(logits[list(letters[1])], 0)
     assert outcome.margin == pytest.approx(float(expected), abs=1e-4)
     ((_, ranked),) = as_ranker(model).rank([ListView(view.question, ("Chamomile.", "Green."))])
-    assert ranked[0].score == pytest.approx(-ranked[1].score, abs=1e-6)
+    assert ranked.scores[0] == pytest.approx(-ranked.scores[1], abs=1e-6)
 
 
 @pytest.fixture(scope="module")

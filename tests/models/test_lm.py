@@ -149,7 +149,7 @@ def test_compare_is_antisymmetric_for_a_model_without_position_bias(tiny_policy)
 
 def test_spellings_of_a_letter_are_summed(tiny_policy):
     model = LanguageModel(open_named(str(tiny_policy), "lm:tiny"), ModelOptions())
-    one, other = lm._log_weights([1.0, 2.0, 3.0], [(7, 8), (9,)])
+    one, other = lm.log_weights([1.0, 2.0, 3.0], [(7, 8), (9,)])
     assert one == pytest.approx(math.log(math.exp(1) + math.exp(2)))
     assert other == 3.0
     columns = model.reply_tokens(("A", "B"))

@@ -12,7 +12,7 @@ from prbench.config import ModelOptions
 from prbench.errors import AddressError, ModelError
 from prbench.models import load_model
 from prbench.models.remote.http import load
-from prbench.models.remote.probe import PROBES, probe_score
+from prbench.models.remote.known_score import PROBES, probe_score
 from prbench.models.remote.vllm import Address
 from prbench.models.remote.vllm_check import check_logits
 from prbench.models.remote.wire import Backoff

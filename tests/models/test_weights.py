@@ -70,7 +70,7 @@ def test_pull_puts_checked_files_into_the_cache_and_says_where_from(index, lines
 
 
 def test_command_prints_the_folder_alone_on_standard_output(index, capsys):
-    from prbench.cli.pull import pull
+    from prbench.cli.models import pull
 
     pull("tiny")
     printed = capsys.readouterr()

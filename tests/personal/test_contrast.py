@@ -59,8 +59,8 @@ def test_equal_answers_tie(model: ContrastRanker) -> None:
 def test_a_list_of_two_is_a_pair_and_a_longer_one_means_over_its_pairs(model: ContrastRanker) -> None:
     view = views()[0]
     answers = (view.first, view.second, "Something else entirely, with numbers 1 and 2.")
-    ((_, outcomes),) = model.rank([ListView(view.question, answers, view.posts, (), view.user)])
-    found = [outcome.score for outcome in outcomes if outcome.score is not None]
+    ((_, outcome),) = model.rank([ListView(view.question, answers, view.posts, (), view.user)])
+    found = list(outcome.scores)
     pairs = [PairView(view.question, one, two, view.posts, (), view.user) for one in answers for two in answers]
     margins = np.array([outcome.margin for _, outcome in model.compare(pairs)]).reshape(3, 3)
     assert found == pytest.approx(list(margins.sum(1) / 3))
@@ -81,8 +81,8 @@ def test_a_pair_is_shown_together_and_an_answer_can_be_rated_alone(model: Contra
 
 def test_raters_are_lifted_to_lists_and_comparers_are_not(model: ContrastRanker) -> None:
     assert as_ranker(model) is model
-    ((_, outcomes),) = as_ranker(load_model("longer")).rank([ListView("Tea?", ("Green tea.", "Black."))])
-    assert [outcome.score for outcome in outcomes] == [2.0, 1.0]
+    ((_, outcome),) = as_ranker(load_model("longer")).rank([ListView("Tea?", ("Green tea.", "Black."))])
+    assert outcome.scores == (2.0, 1.0)
 
     class Judge:
         card = load_model("longer").card
@@ -181,3 +181,19 @@ def test_a_form_of_preferences_is_read_as_statements(model: ContrastRanker) -> N
     assert margins[0] == margins[1]
     assert model.contrast.person((form,), ()).odds == pytest.approx(model.contrast.person((), (form,)).odds)
     assert next(model.compare([as_post]))[1].margin is not None
+
+
+def test_what_is_still_to_be_embedded_is_foreseen(
+    trained: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PRBENCH_CACHE", str(tmp_path))
+    model = load_model(f"personal:{trained}")
+    assert isinstance(model, ContrastRanker)
+    prompts = [model.render(view) for view in views()]
+    fresh = model.fresh_texts(prompts)
+    assert fresh
+    posts = {message.content for prompt in prompts for message in prompt.messages if message.role == "post"}
+    assert not fresh & posts  # read by their terms, and not embedded
+    assert model.foreseen_seconds(1000, 100) > model.foreseen_seconds(10, 100) > 0
+    list(model.compare(views()))
+    assert model.fresh_texts(prompts) == set()

@@ -14,7 +14,7 @@ from prbench.config import ModelOptions
 from prbench.errors import ConfigError, ModelError
 from prbench.models import load_model
 from prbench.models.personal import rater as room
-from prbench.models.personal.artifact import RECORD, WEIGHTS
+from prbench.models.personal.artifact import RECORD, SUMS, WEIGHTS
 from prbench.models.personal.method import METHODS
 from prbench.models.personal.rater import PersonalRater
 from prbench.models.protocols import Adaptive
@@ -172,8 +172,28 @@ def test_the_card_says_what_it_was_trained_on(trained: dict[str, Path]) -> None:
 
 
 def _copy(source: Path, target: Path) -> Path:
+    """A model that may be changed: one without checksums, as older ones are."""
     shutil.copytree(source, target)
+    (target / SUMS).unlink()
     return target
+
+
+@pytest.mark.parametrize("name", [RECORD, WEIGHTS])
+def test_a_number_that_changed_on_disk_is_found_by_its_checksum(
+    name: str, trained: dict[str, Path], tmp_path: Path
+) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(trained["user-bt"], folder)
+    assert load_model(f"personal:{folder}").card.revision
+    data = bytearray((folder / name).read_bytes())
+    place = data.index(b'"pairs": ') + 9 if name == RECORD else len(data) - 2
+    data[place] = data[place] ^ 1
+    (folder / name).write_bytes(data)
+    with pytest.raises(ModelError, match=f"{name}' is not what its training wrote") as error:
+        load_model(f"personal:{folder}")
+    assert "remove SHA256SUMS" in error.value.hint
+    (folder / SUMS).unlink()
+    assert load_model(f"personal:{folder}").card.revision
 
 
 def test_other_weights_are_another_revision(trained: dict[str, Path], tmp_path: Path) -> None:

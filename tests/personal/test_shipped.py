@@ -81,7 +81,11 @@ def test_a_model_over_a_plain_encoder_is_packed_without_one(trained: Path, tmp_p
     options = TrainConfig(method="user-bt", encoder=f"embed:{trained / 'base'}", epochs=1)
     train(options, tmp_path / "plain", suite=str(trained / "suite.jsonl"))
     shipped.pack(tmp_path / "plain", tmp_path / "packed")
-    assert sorted(path.name for path in (tmp_path / "packed").iterdir()) == ["personal.json", "weights.safetensors"]
+    assert sorted(path.name for path in (tmp_path / "packed").iterdir()) == [
+        "SHA256SUMS",
+        "personal.json",
+        "weights.safetensors",
+    ]
     assert shipped.unpack("mine", source=tmp_path / "packed") == tmp_path / "packed", "read where it lies"
     assert scores(tmp_path / "packed") == scores(tmp_path / "plain")
 

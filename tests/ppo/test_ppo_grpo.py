@@ -8,10 +8,9 @@ import pytest
 from ppo_world import PlantedJudge, tiny_policy, tiny_suite
 from prbench.errors import ModelError
 from prbench.studies.best_of_n import parse_model
+from prbench.studies.ppo.config import PPOConfig, PPOStudyConfig
 from prbench.studies.ppo.history import HISTORY, read_history
-from prbench.studies.ppo.options import PPOConfig
 from prbench.studies.ppo.recipe import ppo_study
-from prbench.studies.ppo.settings import PPOStudyConfig
 
 pytest.importorskip("trl")
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prbench.studies.ppo import loop
-from prbench.studies.ppo.options import PPOConfig
+from prbench.studies.ppo.config import PPOConfig
 from prbench.studies.ppo.trunk import Read
 
 ALL = torch.ones(1, 3, dtype=torch.bool)

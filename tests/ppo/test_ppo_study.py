@@ -14,12 +14,12 @@ from prbench.errors import ConfigError, ModelError, RunError, StudyError
 from prbench.models import load_model
 from prbench.show import render
 from prbench.studies.best_of_n import parse_model
-from prbench.studies.ppo.options import PPOConfig
+from prbench.studies.ppo.config import PPOConfig, PPOStudyConfig
+from prbench.studies.ppo.history import read_history
 from prbench.studies.ppo.outcome import PPOStudy
+from prbench.studies.ppo.policy_tables import ppo_tables
 from prbench.studies.ppo.recipe import ppo_study
 from prbench.studies.ppo.section import ppo_section
-from prbench.studies.ppo.settings import PPOStudyConfig
-from prbench.studies.ppo.tables import ppo_tables
 from prbench.studies.study import read_study
 from split_suite import write_suite
 
@@ -216,6 +216,19 @@ def test_a_reward_model_that_never_answers_trains_nothing(settings: PPOStudyConf
 def test_noised_oracles_cannot_pay_new_answers(settings: PPOStudyConfig, tmp_path: Path):
     with pytest.raises(ConfigError, match="stored answers only"):
         ppo_study(settings, [parse_model("noised-oracle:0.5")], tmp_path / "x", suite=tiny_suite())
+
+
+def test_the_true_score_pays_what_the_judge_says_and_stands_apart(settings: PPOStudyConfig, tmp_path: Path):
+    out, oracle = tmp_path / "x", [parse_model("noised-oracle:0")]
+    with pytest.raises(ConfigError, match="pays what a judge says, and none is named"):
+        ppo_study(settings, oracle, tmp_path / "y", suite=tiny_suite(), say=lambda line: None)
+    ppo_study(settings, [*oracle, *REWARDS[1:]], out, suite=tiny_suite(), judge=PlantedJudge(), say=lambda line: None)
+    found = read_study(out)
+    assert found.models["noised-oracle:0"].apart
+    assert found.models["noised-oracle:0"].context == "oracle"
+    folder = next(path for path in (out / "trainings").iterdir() if "oracle" in path.name)
+    steps = read_history(folder / "history.jsonl")
+    assert all(0 <= step.reward <= 2 and step.spread is not None for step in steps)
 
 
 def test_the_command_trains_and_says_what_is_missing(settings: PPOStudyConfig, tmp_path: Path):

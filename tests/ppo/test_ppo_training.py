@@ -11,9 +11,9 @@ from prbench.data import Suite
 from prbench.errors import ConfigError, ModelError, RunError, TemplateError
 from prbench.models import ModelCard
 from prbench.studies.ppo.checkpoint import claim
+from prbench.studies.ppo.config import PPOConfig
 from prbench.studies.ppo.history import HISTORY, TrainingStep, read_history
 from prbench.studies.ppo.loop import PPOTraining, sample
-from prbench.studies.ppo.options import PPOConfig
 from prbench.studies.ppo.rewards import TextReward
 from prbench.studies.ppo.speaker import Speaker, load_speaker
 from prbench.studies.ppo.training import make_policy
@@ -173,8 +173,8 @@ def test_the_next_reward_model_does_not_resume_the_last_ones_policy(speaker: Spe
 
 
 def test_the_policy_learns_from_training_questions_only(speaker: Speaker, tmp_path: Path):
+    from prbench.studies.ppo.config import PPOStudyConfig
     from prbench.studies.ppo.held_out import divide
-    from prbench.studies.ppo.settings import PPOStudyConfig
 
     settings = PPOStudyConfig(policy="lm:tiny", items=8)
     division = divide(tiny_suite(), settings)
@@ -198,11 +198,11 @@ def test_the_reward_model_sees_what_the_benchmark_shows_it():
 
 
 def test_every_seed_of_a_training_shows_the_stranger_of_the_benchmark(speaker: Speaker, tmp_path: Path):
+    from prbench.studies.best_of_n.config import RewardModelConfig
     from prbench.studies.best_of_n.reward_models import RewardModel
-    from prbench.studies.best_of_n.settings import RewardModelConfig
+    from prbench.studies.ppo.config import PPOStudyConfig
     from prbench.studies.ppo.held_out import divide
     from prbench.studies.ppo.rewards import AskedAnswer
-    from prbench.studies.ppo.settings import PPOStudyConfig
     from prbench.studies.ppo.training import StudySetup, train_policy
 
     suite, rater, context = tiny_suite(), PlantedRater(), Context.parse("other")
@@ -211,7 +211,8 @@ def test_every_seed_of_a_training_shows_the_stranger_of_the_benchmark(speaker: S
     work = StudySetup(settings, speaker, divide(suite, settings), suite, tmp_path)
     reward_model = RewardModel("gold", RewardModelConfig(address=rater.card.address), rater.card, context, False)
     paying: list[TextReward] = []
-    train_policy(work, reward_model, rater, lambda step, reward: paying.append(reward))
+    reward = TextReward(suite, rater, context)
+    train_policy(work, reward_model, reward, lambda step, reward: paying.append(reward))
     shown = {}
     for pair in work.division.train:
         paying[0]([AskedAnswer(pair, "e")])

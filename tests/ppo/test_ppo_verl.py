@@ -13,8 +13,7 @@ from typer.testing import CliRunner
 from prbench.cli import app
 from prbench.errors import ConfigError
 from prbench.studies.best_of_n import parse_model
-from prbench.studies.ppo.options import PPOConfig
-from prbench.studies.ppo.settings import PPOStudyConfig
+from prbench.studies.ppo.config import PPOConfig, PPOStudyConfig
 from prbench.studies.ppo.verl import as_yaml, verl_config, write_verl
 from split_suite import write_suite
 

@@ -15,7 +15,7 @@ from prbench.data import Suite
 from prbench.errors import ConfigError
 from prbench.models.python import wrap
 from prbench.report.leaderboard import find_runs, gather, leaderboard_page, published, write_site
-from prbench.report.leaderboard.tables import leaderboard_tables
+from prbench.report.leaderboard.board_tables import leaderboard_tables
 from prbench.results import load_run, standings
 from prbench.show import render
 from small_suite import follows_posts, mirrored

@@ -1,8 +1,9 @@
-"""Results are byte for byte what they were: runs kept as golden files, made before results were typed."""
+"""Results are digit for digit what they were: runs kept as golden files, made before results were typed."""
 
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,17 +21,27 @@ def _metrics_of_then(monkeypatch):
             monkeypatch.delitem(METRICS, name)
 
 
+def rounded(value: Any) -> Any:
+    """The same with floats of twelve digits: in the last ones, sums differ between processors."""
+    if isinstance(value, dict):
+        return {key: rounded(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [rounded(one) for one in value]
+    return float(f"{value:.12g}") if isinstance(value, float) else value
+
+
 def text_of(result: Result) -> str:
     """A result as it is written, whatever version computed it."""
     data = result.to_json()
     data["result"]["prbench"] = "VERSION"
-    return json.dumps(data, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+    return json.dumps(rounded(data), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
 
 
 def stored(folder: Path) -> str:
-    """`result.json` as it lies there."""
-    text = (folder / "result.json").read_text(encoding="utf-8")
-    return text.replace(f'"prbench": "{json.loads(text)["result"]["prbench"]}"', '"prbench": "VERSION"')
+    """`result.json` as it lies there, whatever version computed it."""
+    data = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    data["result"]["prbench"] = "VERSION"
+    return json.dumps(rounded(data), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -76,4 +87,4 @@ def test_an_old_run_continues_without_a_call(name, tmp_path):
     before, after = (read_result(RunFolder(folder / name)) for folder in (GOLDEN, tmp_path))
     assert after.timing.calls_asked == 0
     assert after.finished == before.finished
-    assert after.model_copy(update={"timing": before.timing, "prbench": before.prbench}) == before
+    assert text_of(after.model_copy(update={"timing": before.timing})) == text_of(before)

@@ -6,7 +6,7 @@ import pytest
 
 import prbench
 from prbench.data import load_pairs
-from prbench.report.tables import brief_tables
+from prbench.report.run_tables import brief_tables
 from prbench.results import verify
 
 

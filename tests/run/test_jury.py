@@ -1,15 +1,18 @@
 """A jury: verdicts of several models as one, asked, cached and resumed as if each were alone."""
 
+import itertools
+import threading
+
 import pytest
 
 import prbench
 from fake_server import FakeServer
 from prbench.config import ModelOptions, Price
-from prbench.errors import AddressError, ConfigError, ModelError
+from prbench.errors import AddressError, BudgetError, ConfigError, ModelError
 from prbench.models import load_model
-from prbench.models.jury import Jury
+from prbench.models.jury import Jury, _in_turn
 from prbench.models.python import wrap
-from prbench.report.tables import run_tables
+from prbench.report.run_tables import run_tables
 from prbench.results import verify
 from prbench.types import Pair, PairView
 
@@ -155,3 +158,45 @@ def test_scales_that_cannot_be_mixed_are_refused_before_the_first_call():
         with pytest.raises(ModelError, match="one --price for 2 hosted jurors"):
             load_model(f"jury:chat:a@{server.url},chat:b@{server.url}", ModelOptions(price=price))
         assert not server.requests
+
+
+def test_hosted_jurors_are_asked_at_the_same_time():
+    """The first server holds its third reply back until the second one has been asked."""
+    numbers, other_asked = itertools.count(1), threading.Event()
+
+    def first(body):
+        return "Result: A" if next(numbers) < 3 or other_asked.wait(10) else "nobody else was asked"
+
+    def second(body):
+        other_asked.set()
+        return "Result: A"
+
+    with FakeServer(answer=first) as one, FakeServer(answer=second) as two:
+        model = load_model(f"jury:overlap,chat:a@{one.url},chat:b@{two.url}", ModelOptions(concurrency=2))
+        found = prbench.evaluate(model, pairs(4), contexts=["none"])
+    assert {record.status for record in found.records} == {"ok"}
+    assert all(record.jurors[1:] == ("first", "first") for record in found.records)
+
+
+def test_a_refusal_for_money_ends_a_jury_after_the_others_have_handed_over_theirs():
+    closed = []
+
+    def juror(name, replies, refused):
+        try:
+            for number in range(replies):
+                yield number, name
+            if refused:
+                raise BudgetError("spent")
+        finally:
+            closed.append(name)
+
+    found = []
+    heard = _in_turn([juror("a", 1, refused=True), juror("b", 3, refused=False)])
+    for reply in heard:
+        found.append(reply)
+        if len(found) == 4:
+            break
+    assert found == [(0, "a"), (0, "b"), (1, "b"), (2, "b")]
+    with pytest.raises(BudgetError):
+        next(heard)
+    assert sorted(closed) == ["a", "b"]

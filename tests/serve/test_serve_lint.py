@@ -8,8 +8,8 @@ from prbench.data import Suite
 from prbench.errors import ConfigError, ModelError, TemplateError
 from prbench.models import load_model
 from prbench.serve import serving
+from prbench.serve.config import ServeConfig
 from prbench.serve.lint import check_servable
-from prbench.serve.settings import ServeConfig
 from prbench.types import Context, Message, Prompt
 from serve_models import Recorder
 from small_suite import Spy, SpyComparer

@@ -1,6 +1,7 @@
 """`prbench study best-of-n`: one set of candidates for all, resumed at every stage, exact curves, honest refusals."""
 
 import json
+import re
 from itertools import combinations, pairwise
 from pathlib import Path
 
@@ -11,6 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import escape
 
+import study_world
+from fake_server import FakeServer, Fault
+from prbench.config import ModelOptions
 from prbench.data import Suite
 from prbench.errors import ConfigError, RunError, StudyError
 from prbench.models import load_generator, load_model
@@ -531,6 +535,65 @@ def test_a_real_language_model_writes_and_real_models_choose(tmp_path, tiny_poli
     assert set(found.models) == {f"hf:{tiny_reward_model}", "longer"}
     again = best_of_n(make_settings(values), tmp_path, suite=world(), say=heard.append)
     assert again == found
+
+
+def _likes_red_first(body):
+    """A listwise judge that follows posts, and likes early places among equals."""
+    text = body["messages"][-1]["content"]
+    shown = re.findall(r"<<< ANSWER (\d+)\n(.*?)\nANSWER \1 >>>", text, re.DOTALL)
+    wanted = "red" if "red" in text.partition("The question:")[0] else "blue"
+    return "Ranking: " + " > ".join(number for number, answer in sorted(shown, key=lambda one: wanted not in one[1]))
+
+
+def test_a_listwise_judge_scores_all_candidates_of_an_item_together(tmp_path):
+    with FakeServer(answer=_likes_red_first) as server:
+        address = f"chat:judge@{server.url}#rank"
+        found = run(tmp_path, models=[RewardModelConfig(address=address), RewardModelConfig(address="longer")])
+        asked = len(server.requests)
+        assert found.models[address].scored == 24 * 5
+        assert gains(found, address)[4] > 0
+        run(tmp_path, models=[RewardModelConfig(address=address), RewardModelConfig(address="longer")])
+        assert len(server.requests) == asked, "every list was kept"
+    (kept,) = (tmp_path / "scores").glob("*.lists.jsonl")
+    assert len(kept.read_text().splitlines()) == asked <= 24 * 5, "one request for each item and rotation"
+    scores = read_scores(next(path for path in (tmp_path / "scores").glob("chat*.jsonl") if ".lists" not in path.name))
+    by_item: dict[str, float] = {}
+    for row in scores:
+        by_item[row.item] = by_item.get(row.item, 0.0) + row.score
+    assert len(by_item) == 24
+
+
+def test_an_unreadable_list_has_no_scores_and_a_failed_one_is_asked_again(tmp_path):
+    broken = Fault("status", 500)
+    with FakeServer(answer=lambda body: "Ranking: 1 > 2") as server:
+        address = f"chat:judge@{server.url}#rank"
+        found = run(tmp_path / "a", models=[RewardModelConfig(address=address), RewardModelConfig(address="longer")])
+        assert found.models[address].scored == 0
+        assert all("leaves out answer" in reason for reason in found.models[address].invalid)
+    with FakeServer(answer=_likes_red_first, plan=lambda seen: broken if seen.number % 7 == 0 else None) as server:
+        address, options = f"chat:judge@{server.url}#rank", ModelOptions(retries=0)
+        models = [RewardModelConfig(address=address, options=options), RewardModelConfig(address="longer")]
+        assert run(tmp_path / "b", models=models).models[address].scored < 24 * 5
+        server.plan = lambda seen: None
+        before = len(server.requests)
+        assert run(tmp_path / "b", models=models).models[address].scored == 24 * 5
+        assert 0 < len(server.requests) - before < before, "only what failed"
+
+
+def test_a_model_that_can_rank_sees_the_candidates_together(tmp_path):
+    found = run(
+        tmp_path, models=[RewardModelConfig(address="py:study_world:NEAREST"), RewardModelConfig(address="longer")]
+    )
+    assert found.models["py:study_world:NEAREST"].scored == 24 * 5
+    assert study_world.NEAREST.lists
+    assert all(len(view.answers) > 1 for view in study_world.NEAREST.lists)
+
+
+def test_more_candidates_than_a_list_may_have_are_refused_before_anything_is_written(tmp_path, tiny_policy):
+    policy = Scribe()
+    with pytest.raises(ConfigError, match="ranks at most 26 answers, and there are 27 candidates"):
+        run(tmp_path, policy=policy, n=27, models=[RewardModelConfig(address=f"lm:{tiny_policy}#rank")])
+    assert policy.written == 0
 
 
 def test_a_judge_with_a_reserve_refuses_models_that_learned_from_it():

@@ -229,6 +229,24 @@ def test_a_mirrored_pair_counts_with_its_image_or_not_at_all(runs, write, tmp_pa
     assert next(model["benchmark"] for model in one["models"] if model["address"] == BLIND) == 0.5
 
 
+def test_models_of_lineages_are_drawn_whole_and_told_apart(runs, write):
+    content = study()
+    for name, kind in zip(QUALITY, ("one", "one", "two", "two", "three"), strict=True):
+        content["models"][name]["lineage"] = kind
+    found = compute([runs / "mirror"], [write(content)], [runs / "rival"], FAST)
+    shown = found.studies[0].coefficients["spearman"]
+    assert shown.lineages.lineages == 4  # the blind one stands for itself
+    assert shown.lineages.value.value == shown.over_models.value
+    difference = found.studies[0].rivals[0].lineages.difference
+    assert difference.value == pytest.approx(found.studies[0].rivals[0].coefficients["spearman"].difference.value)
+    printed = "\n".join(note for table in correlation_tables(found) for note in table.notes)
+    assert "ρ over 4 lineages drawn whole" in printed
+    assert "with lineages and couples drawn anew" in printed
+    assert found.studies[0].verdict.p_corrected >= shown.lineages.p
+    plain = compute([runs / "mirror"], [write(study())], [runs / "rival"], FAST)
+    assert plain.studies[0].coefficients["spearman"].lineages is None
+
+
 def test_models_tied_by_construction_are_held_in_place(runs, write, tmp_path):
     """Nothing but “those who read the user stand above those who do not” agrees: no verdict may come of that."""
     blind = [f"py:blind:{number}" for number in range(6)]

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from prbench.cli import app
-from prbench.stats.correlation import Design, models_needed, simulated_power
+from prbench.stats.correlation import Design, lineage_power, models_needed, simulated_power
 
 
 def power(true, **changes):
@@ -47,3 +47,14 @@ def test_the_command_says_whether_to_run():
     wide = ["study", "power", "--spread", "12", "--items", "3000", "--gain-spread", "0.2", "--format", "json"]
     found = json.loads(CliRunner().invoke(app, wide).output)
     assert found["power"]["0.9"]["power"] > 0.95
+
+
+def test_lineages_that_share_what_is_left_are_seen_less_often_and_the_command_says_so():
+    few = Design(24, 7, 1.1, 0.048, 0.028, lineages=4)
+    many = few._replace(lineages=24)
+    low, high = (lineage_power(one, 0.7, np.random.default_rng(0), studies=60) for one in (few, many))
+    assert low < high
+    options = ["--models", "12", "--lineages", "4", "--format", "json"]
+    told = json.loads(CliRunner().invoke(app, ["study", "power", *options]).stdout)
+    assert set(told["lineage_power"]) == set(told["power"])
+    assert "lineages drawn whole" in CliRunner().invoke(app, ["study", "power", *options[:4]]).stdout

@@ -8,7 +8,7 @@ import tiny_models
 from prbench.errors import DataError
 from prbench.train.contrast import ContrastConfig, train_contrast
 from prbench.train.contrast_fit import aspect_lines
-from prbench.train.stances import Axes, Stance, stated
+from prbench.train.stance_labels import Axes, Stance, stated
 from prbench.train.unsound import unsound
 from prbench.types import Aspect, Pair
 from split_suite import split_pairs, write_suite

@@ -13,7 +13,7 @@ from prbench.models.personal.cross import CrossRater, PieceChooser
 from prbench.scorecard.curves import points_of
 from prbench.train.cross import CrossConfig, CrossTraining, open_base, train_cross
 from prbench.train.encoder import EncoderConfig
-from prbench.train.epochs import Epoch
+from prbench.train.loop import Epoch
 from prbench.train.tune import tune
 from prbench.types import AnswerView, Judgment, Post
 from split_suite import split_pairs, write_suite

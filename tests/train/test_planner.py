@@ -17,8 +17,8 @@ from prbench.models.local.lm import load_generator
 from prbench.models.registry import load_model
 from prbench.plan import Matcher, Planner, hold, needs_of, read_plan, summarise
 from prbench.train.packs import TokenExample, groups, pack, target_losses
-from prbench.train.planner import PlannerConfig
-from prbench.train.plans import train_planner
+from prbench.train.planner import train_planner
+from prbench.train.planner_training import PlannerConfig
 from prbench.types import Aspect, Pair, Post
 from split_suite import write_suite
 from word_encoder import WordEncoder
@@ -145,8 +145,8 @@ def test_killed_and_continued_it_ends_with_the_same_weights(base, suite, tmp_pat
     short = options(base, steps=6, look_every=2, dropout=0.3).model_dump_json()
     code = (
         "import os, signal, sys\nfrom pathlib import Path\n"
-        "from prbench.train.planner import PlannerConfig, PlannerTraining\n"
-        "from prbench.train.plans import train_planner\n"
+        "from prbench.train.planner_training import PlannerConfig, PlannerTraining\n"
+        "from prbench.train.planner import train_planner\n"
         "step = PlannerTraining._one_step\n"
         "def deadly(self, one):\n"
         "    if self.step == int(sys.argv[4]): os.kill(os.getpid(), signal.SIGKILL)\n"

@@ -9,7 +9,7 @@ from prbench.data.portion import Portion
 from prbench.errors import ConfigError
 from prbench.train.contrast import train_contrast
 from prbench.train.cross import train_cross
-from prbench.train.plans import train_planner
+from prbench.train.planner import train_planner
 from prbench.train.train import learned_from, train
 from prbench.train.tune import tune
 from small_suite import mirrored

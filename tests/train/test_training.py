@@ -14,7 +14,7 @@ from prbench.models.personal.method import METHODS, Width, make
 from prbench.models.personal.reader import Reader
 from prbench.train import TrainConfig, checkpoint
 from prbench.train.checkpoint import CHECKPOINT, alone
-from prbench.train.loop import Epoch, Training, measure, save
+from prbench.train.method_training import Epoch, Training, measure, save
 
 SMALL = {"users": 6, "each": 6}
 EPOCHS = {"epochs": 5, "patience": 5, "shots": 3, "batch": 8, "strangers": 0.1, "keep_posts": 0.6}

@@ -17,7 +17,7 @@ from prbench.models.personal.shipped import DELTA
 from prbench.models.registry import load_encoder
 from prbench.train.encoder import EncoderConfig, Tuning
 from prbench.train.frozen import FrozenStates
-from prbench.train.stances import Axes, Labelled, Stance, joined, labelled, post_stances
+from prbench.train.stance_labels import Axes, Labelled, Stance, joined, labelled, post_stances
 from prbench.types import Aspect, Pair, Post
 
 COLOURS = {"tea": ("blue", "green"), "food": ("red", "white")}

@@ -8,9 +8,9 @@ data are too few. In mode `self` people write posts and judge for themselves; th
 
 from prbench.annotate.export import export
 from prbench.annotate.findings import StudyFindings, find
+from prbench.annotate.findings_tables import tables
 from prbench.annotate.store import Store
 from prbench.annotate.study import AnnotationConfig, AnnotationStudy, Mode, open_study
-from prbench.annotate.tables import tables
 
 __all__ = [
     "AnnotationConfig",

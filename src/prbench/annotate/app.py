@@ -1,6 +1,6 @@
 """The application: which address does what. Each request is one look at the study's file, or one transaction in it.
 
-Whoever is not signed in sees nothing of the study; whoever is sees their own pairs, under codes that say nothing.
+Without a session nothing of the study is shown; with one, the annotator's own pairs, under codes that say nothing.
 """
 
 import logging
@@ -14,11 +14,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from prbench.annotate import coming, judging, pages, writing
+from prbench.annotate import handlers, pages
 from prbench.annotate.guard import Guard, UnreadableForm, read_form
+from prbench.annotate.requests import Handler, RequestRefused, Visit
 from prbench.annotate.store import Store
 from prbench.annotate.study import read_study
-from prbench.annotate.visit import Handler, RequestRefused, Visit
 from prbench.errors import FileError
 
 _log = logging.getLogger("uvicorn.error")
@@ -44,24 +44,24 @@ def make_app(store: Store, hosts: Collection[str], *, secure: bool = False) -> S
         return Route(path, endpoint, methods=["GET", "POST"] if act else ["GET"])
 
     routes = [
-        route("/", coming.home),
-        route("/join/{token}", coming.show_invitation, coming.join),
-        route("/leave", coming.home, coming.leave),
-        route("/delete", coming.ask_to_delete, coming.delete),
-        route("/posts", writing.show_posts, writing.save_posts),
-        route("/pair/{code}", judging.show_pair, judging.save_pair),
-        route("/last", judging.show_last),
-        route("/done", judging.show_done),
+        route("/", handlers.home),
+        route("/join/{token}", handlers.show_invitation, handlers.join),
+        route("/leave", handlers.home, handlers.leave),
+        route("/delete", handlers.ask_to_delete, handlers.delete),
+        route("/posts", handlers.show_posts, handlers.save_posts),
+        route("/pair/{code}", handlers.show_pair, handlers.save_pair),
+        route("/last", handlers.show_last),
+        route("/done", handlers.show_done),
         route("/static/{name}", _static),
     ]
-    handlers = {
+    failures = {
         RequestRefused: _refused,
         UnreadableForm: _unreadable,
         ClientDisconnect: _unreadable,
         HTTPException: _no_page,
         FileError: _not_now,
     }
-    return Starlette(routes=routes, exception_handlers=handlers, middleware=[Middleware(Guard, hosts=hosts)])
+    return Starlette(routes=routes, exception_handlers=failures, middleware=[Middleware(Guard, hosts=hosts)])
 
 
 def _static(visit: Visit) -> Response:

@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from prbench.annotate.gather import AnnotatorJudgment, PairTexts, StudyContent, gather
+from prbench.annotate.content import AnnotatorJudgment, PairTexts, StudyContent, gather
 from prbench.annotate.store import Store
 from prbench.data import write_pairs
 from prbench.errors import ConfigError

@@ -12,9 +12,8 @@ import numpy as np
 
 from prbench.annotate.agreement import Label, fleiss, krippendorff_nominal, krippendorff_ordinal, with_interval
 from prbench.annotate.answer import DIMENSIONS
-from prbench.annotate.claim import StudyClaim, judge, judge_preference, judge_quality
-from prbench.annotate.equivalence import Equivalence, tost
-from prbench.annotate.gather import AnnotatorJudgment, AnnotatorSummary, Side, StudyContent, gather
+from prbench.annotate.claim import Equivalence, StudyClaim, judge, judge_preference, judge_quality, tost
+from prbench.annotate.content import AnnotatorJudgment, AnnotatorSummary, Side, StudyContent, gather
 from prbench.annotate.store import Store
 from prbench.annotate.study import AnnotationStudy
 from prbench.stats import Clusters, Estimate, difference_interval, mean_interval, wilson

@@ -5,11 +5,11 @@ texts, tags and content-blind raters only; whether an answer is true or a person
 """
 
 from prbench.audit.attributes import load_people
+from prbench.audit.check_tables import audit_tables
+from prbench.audit.config import AuditConfig, default_settings, load_settings
 from prbench.audit.examine import Audit, Check, audit
 from prbench.audit.people import People
 from prbench.audit.result import CheckVerdict, Figure, Finding, Offence
-from prbench.audit.settings import AuditConfig, default_settings, load_settings
-from prbench.audit.tables import audit_tables
 
 __all__ = [
     "Audit",

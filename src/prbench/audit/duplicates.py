@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from prbench.audit.config import AuditConfig
 from prbench.audit.corpus import Corpus
 from prbench.audit.result import CheckVerdict, Figure, Finding, Offence
-from prbench.audit.settings import AuditConfig
 from prbench.texts import near_duplicates, sentences, words
 
 

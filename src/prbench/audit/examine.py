@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, Protocol
 
+from prbench.audit.config import AuditConfig, default_settings
 from prbench.audit.corpus import Corpus
 from prbench.audit.duplicates import RepeatedTexts, SharedSentences
 from prbench.audit.evidence import ProfileLengths, StanceEvidence
@@ -12,10 +13,9 @@ from prbench.audit.leaks import ProfileLeaks, StandardLeaks
 from prbench.audit.mirror import MirrorBalance, UserBlindAccuracy
 from prbench.audit.names import Names
 from prbench.audit.people import DemographicAssociation, People, StanceBalance
-from prbench.audit.probe import PolePreference, PoleProbe
+from prbench.audit.poles import PolePreference, PoleProbe
 from prbench.audit.raters import Opinion, consult
 from prbench.audit.result import CheckVerdict, Figure, Finding, worst
-from prbench.audit.settings import AuditConfig, default_settings
 from prbench.audit.splits import DisjointSplits
 from prbench.audit.style import ReadingLevel, StyleBalance
 from prbench.data import Suite

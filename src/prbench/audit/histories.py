@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from prbench.audit.config import AuditConfig
 from prbench.audit.corpus import Corpus
 from prbench.audit.evidence import claims_of, lists_ids
 from prbench.audit.result import CheckVerdict, Figure, Finding, Offence
-from prbench.audit.settings import AuditConfig
 from prbench.stats import Clusters, mean_interval
 
 

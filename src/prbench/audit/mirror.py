@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from prbench.audit.config import AuditConfig
 from prbench.audit.corpus import Corpus
 from prbench.audit.raters import Floats, Opinion
 from prbench.audit.result import CheckVerdict, Figure, Finding, Offence
-from prbench.audit.settings import AuditConfig
 from prbench.stats import Clusters, couple_coverage, mean_interval
 from prbench.types import Pair
 

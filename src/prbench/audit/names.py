@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from prbench.audit.config import AuditConfig
 from prbench.audit.corpus import Corpus
 from prbench.audit.result import CheckVerdict, Figure, Finding, Offence
-from prbench.audit.settings import AuditConfig
 from prbench.texts import words
 
 _FEWEST_UNRELATED = 20

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from prbench.audit.config import AuditConfig
 from prbench.audit.corpus import Corpus
 from prbench.audit.result import CheckVerdict, Figure, Finding, Offence
-from prbench.audit.settings import AuditConfig
 from prbench.stats import holm, mcnemar
 
 People = Mapping[str, Mapping[str, str]]

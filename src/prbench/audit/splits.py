@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations, product
 
+from prbench.audit.config import AuditConfig
 from prbench.audit.corpus import Corpus
 from prbench.audit.result import CheckVerdict, Figure, Finding, Offence
-from prbench.audit.settings import AuditConfig
 from prbench.texts import near_duplicates
 
 

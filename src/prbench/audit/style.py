@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from prbench.audit.config import AuditConfig
 from prbench.audit.corpus import Corpus
 from prbench.audit.raters import Floats
 from prbench.audit.result import CheckVerdict, Figure, Finding, Offence
-from prbench.audit.settings import AuditConfig
 from prbench.stats import Clusters, Estimate, mean_interval
 from prbench.texts import list_markers, reading_ease, sentences, without_list_markers, words
 

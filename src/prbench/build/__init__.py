@@ -5,8 +5,8 @@ exactly half of the time. It refuses a log without disagreement, and never write
 """
 
 from prbench.build.card import Exactness, MirrorCard, SourceFile, SplitCounts
+from prbench.build.config import MirrorConfig, parse_splits
 from prbench.build.mirror import MirrorBuild, build_mirror
-from prbench.build.options import MirrorConfig, parse_splits
 from prbench.build.preferences import Mirrorable, Preferences, count_mirrored
 
 __all__ = [

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from prbench.build.options import SPLITS, MirrorConfig
+from prbench.build.config import SPLITS, MirrorConfig
 from prbench.data import Suite
 from prbench.errors import DataError
 from prbench.files import checksum

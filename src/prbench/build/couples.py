@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from prbench.build.arrays import Indices, rank_within
-from prbench.build.options import SPLITS
+from prbench.build.config import SPLITS
 from prbench.build.preferences import Preferences
 
 

@@ -5,6 +5,7 @@ halves of a couple meet the same question and texts with opposite labels. Any fu
 therefore right on exactly half of the pairs, in every split.
 """
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -16,17 +17,17 @@ from prbench._version import __version__
 from prbench.build.arrays import Indices, stage
 from prbench.build.card import MirrorCard, count_splits, describe_file, prove_exact
 from prbench.build.columns import ITEM_FIELDS, Columns
+from prbench.build.config import SPLITS, MirrorConfig
 from prbench.build.couples import Couples, bound, match
 from prbench.build.division import Log, LogDivision
-from prbench.build.folder import refuse_foreign, write_folder
 from prbench.build.items import MirrorItems, read_items
 from prbench.build.log import read_log
-from prbench.build.options import SPLITS, MirrorConfig
 from prbench.build.preferences import Mirrorable
 from prbench.build.splits import split_items, split_users
 from prbench.build.wording import ask
-from prbench.data import Suite
-from prbench.errors import DataError
+from prbench.data import Suite, write_pairs
+from prbench.errors import ConfigError, DataError
+from prbench.files import replacing, replacing_folder
 from prbench.types import Pair, Post
 
 _ITEMS, _USERS, _DIVIDE, _MATCH, _BOUND, _POSTS, _LABELLED = range(7)
@@ -228,3 +229,37 @@ def _refuse_nothing_left(path: Path, couples: Couples, found: Mirrorable, droppe
         f"but none is left once contexts are set aside and users and items are split ({lost})",
         hint="try --splits 0/0/100, another --seed or a smaller --context-share, or bring more judgments per user",
     )
+
+
+PAIRS, CONTEXT, ITEMS, CARD = "pairs.parquet", "context.jsonl", "items.jsonl", "card.json"
+
+
+def refuse_foreign(folder: Path) -> None:
+    """Only a folder that an earlier build made, or an empty one, is replaced."""
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"--out {str(folder)!r} is a file", hint="name a folder")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / CARD).is_file():
+        raise ConfigError(
+            f"--out {str(folder)!r} holds files of something else", hint="name a new folder, or empty this one"
+        )
+
+
+def write_folder(
+    folder: Path,
+    suite: Suite,
+    context: Iterable[Mapping[str, Any]],
+    items: Iterable[Mapping[str, str]],
+    card: MirrorCard,
+) -> None:
+    """Write everything beside its place, and move it there together."""
+    refuse_foreign(folder)
+    with replacing_folder(folder) as made:
+        write_pairs(suite, made / PAIRS)
+        _write(made / CONTEXT, (json.dumps(row, ensure_ascii=False) for row in context))
+        _write(made / ITEMS, (json.dumps(row, ensure_ascii=False) for row in items))
+        _write(made / CARD, [json.dumps(card.model_dump(mode="json"), ensure_ascii=False, indent=2)])
+
+
+def _write(path: Path, lines: Iterable[str]) -> None:
+    with replacing(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(f"{line}\n" for line in lines)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from prbench.build.arrays import Flags, Indices
-from prbench.build.options import SEEN_USERS, TEST, TRAIN
+from prbench.build.config import SEEN_USERS, TEST, TRAIN
 from prbench.build.splits import NOWHERE
 
 

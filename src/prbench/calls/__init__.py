@@ -6,7 +6,7 @@ in this process, by worker processes or on a Ray cluster, and the answers are th
 
 from prbench.calls.ask import Asker, InProcess, in_chunks, reply
 from prbench.calls.budget import Budget, Spending, refuse_over_budget
-from prbench.calls.cache import CallCache, call_key
+from prbench.calls.cache import CallCache, CallKeys, call_key
 from prbench.calls.journal import Journal
 from prbench.calls.progress import ProgressLine, clock
 from prbench.calls.shards import View
@@ -16,6 +16,7 @@ __all__ = [
     "Asker",
     "Budget",
     "CallCache",
+    "CallKeys",
     "InProcess",
     "Journal",
     "ProgressLine",

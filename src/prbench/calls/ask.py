@@ -9,8 +9,8 @@ from contextlib import ExitStack
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 from prbench.calls.shards import View
-from prbench.models import Accounted, Comparer, Effort, Model, Noted, Paced, Preparable, is_rater
-from prbench.types import Outcome
+from prbench.models import Accounted, Comparer, Effort, Model, Noted, Paced, Preparable, Ranker, is_rater
+from prbench.types import ListView, Outcome
 
 Asked = TypeVar("Asked")
 Answer = TypeVar("Answer")
@@ -92,8 +92,11 @@ def in_chunks(
 
 
 def reply(model: Model, views: Sequence[Any]) -> Generator[tuple[int, Outcome]]:
-    """What a model says to views of its own kind; closing it cancels what is under way."""
-    yield from model.rate(views) if is_rater(model) else cast(Comparer, model).compare(views)
+    """What a model says to views of its own kind, or to lists; closing it cancels what is under way."""
+    if views and isinstance(views[0], ListView):
+        yield from cast(Ranker, model).rank(views)
+    else:
+        yield from model.rate(views) if is_rater(model) else cast(Comparer, model).compare(views)
 
 
 def effort_of(model: Model) -> Effort:

@@ -4,27 +4,46 @@ A call's key is a content hash over who is asked (address, revision, parameters)
 are kept in one SQLite file in the cache folder; failures are never kept.
 """
 
+import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 from prbench import files
-from prbench.config import CACHE_VARIABLE, cache_folder, digest
+from prbench.config import CACHE_VARIABLE, cache_folder, written
 from prbench.errors import FileError, RunError
 from prbench.models import ModelCard
 from prbench.types import Outcome, Prompt
 
 _BATCH = 500
+_quoted = json.JSONEncoder(ensure_ascii=False).encode
 _HINT = f"set {CACHE_VARIABLE} to a folder that can be written, or run with --no-cache"
 
 
 def call_key(card: ModelCard, prompt: Prompt, repeat: int = 0) -> str:
     """The key of one call; repeats differ only for models that sample."""
-    asked: list[object] = [list(card.identity.values()), prompt.messages]
-    if not card.deterministic and repeat:
-        asked.append(repeat)
-    return digest(asked)[:32]
+    return CallKeys(card).of(prompt, repeat)
+
+
+class CallKeys:
+    """Keys of many calls to one model; what they have in common is written out once.
+
+    Example:
+        >>> card, prompt = ModelCard(address="longer"), Prompt((("user", "Tea?"),))
+        >>> CallKeys(card).of(prompt) == digest([list(card.identity.values()), prompt.messages])[:32]
+        True
+    """
+
+    def __init__(self, card: ModelCard) -> None:
+        self._asked = written(list(card.identity.values()))
+        self._samples = not card.deterministic
+
+    def of(self, prompt: Prompt, repeat: int = 0) -> str:
+        """The key of one call."""
+        messages = ",".join(f"[{_quoted(role)},{_quoted(content)}]" for role, content in prompt.messages)
+        again = f",{repeat}" if self._samples and repeat else ""
+        return hashlib.sha256(f"[{self._asked},[{messages}]{again}]".encode()).hexdigest()[:32]
 
 
 class CallCache:
@@ -48,8 +67,11 @@ class CallCache:
 
     def find(self, keys: Sequence[str]) -> dict[str, Outcome]:
         """The answers known for these keys."""
+        return dict(self.look_up(keys))
+
+    def look_up(self, keys: Sequence[str]) -> Iterator[tuple[str, Outcome]]:
+        """The answers known for these keys, a few hundred at a time."""
         self.flush()
-        found: dict[str, Outcome] = {}
         for start in range(0, len(keys), _BATCH):
             batch = keys[start : start + _BATCH]
             marks = ",".join("?" * len(batch))
@@ -58,8 +80,7 @@ class CallCache:
                 rows = self._database.execute(query, batch).fetchall()
             for key, text in rows:
                 place = f"the answer {key} in {str(self._path)!r}"
-                found[key] = files.check_model(str(text), Outcome, place, raises=RunError, hint=_HINT)
-        return found
+                yield key, files.check_model(str(text), Outcome, place, raises=RunError, hint=_HINT)
 
     def keep(self, key: str, outcome: Outcome, *, at_once: bool = False) -> None:
         """Remember an answer; a paid one at once, free ones in batches. A failure is not an answer."""

@@ -8,9 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from prbench.types import AnswerView, PairView
+from prbench.types import AnswerView, ListView, PairView
 
-View = AnswerView | PairView
+View = AnswerView | PairView | ListView
 
 MOST_CALLS = 512
 """Of one shard: local models look for shared prefixes among so many prompts at once, so more would share no more."""
@@ -69,6 +69,12 @@ def _pieces(calls: Mapping[str, View], most: int) -> Iterator[list[tuple[str, Vi
 
 
 def _characters(view: View) -> int:
-    answers = (view.answer,) if isinstance(view, AnswerView) else (view.first, view.second)
+    answers = (
+        (view.answer,)
+        if isinstance(view, AnswerView)
+        else view.answers
+        if isinstance(view, ListView)
+        else (view.first, view.second)
+    )
     shown = (view.question, *answers, *view.plan, *(post.text for post in view.posts))
     return sum(map(len, shown))

@@ -7,19 +7,15 @@ from prbench.cli.annotate import annotate_app
 from prbench.cli.app import app, models_app
 from prbench.cli.audit import audit
 from prbench.cli.build import build_app
-from prbench.cli.export import export
-from prbench.cli.leaderboard import leaderboard
+from prbench.cli.models import probe, pull
 from prbench.cli.plan import plan
-from prbench.cli.probe import probe
 from prbench.cli.prompt import prompt
-from prbench.cli.pull import pull
-from prbench.cli.report import report
+from prbench.cli.report import export, leaderboard, report, view
 from prbench.cli.scorecard import scorecard
 from prbench.cli.serve import serve
 from prbench.cli.stress import stress
 from prbench.cli.study import study_app
 from prbench.cli.train import train
-from prbench.cli.view import view
 
 if TYPE_CHECKING:
     from prbench.errors import PrbenchError

@@ -59,6 +59,9 @@ def best_of_n(
     judge_pairs: Annotated[
         int | None, typer.Option(min=20, help="Labelled pairs to examine the judge on; default 400.")
     ] = None,
+    truth: Annotated[
+        str | None, typer.Option(help="judge, or instructed: the pole a candidate was written for; default judge.")
+    ] = None,
     reserve: Annotated[
         float | None, typer.Option(min=0, max=0.9, help="The judge learns from this share that all models left to it.")
     ] = None,
@@ -93,6 +96,7 @@ def best_of_n(
         "max_tokens": max_tokens,
         "temperature": temperature,
         "judge_pairs": judge_pairs,
+        "truth": truth,
         "reserve": reserve,
         "seed": seed,
         "resamples": resamples,

@@ -76,7 +76,7 @@ def ppo(
     from prbench.cli.commands import read_price
     from prbench.studies.best_of_n import parse_model
     from prbench.studies.ppo import make_options
-    from prbench.studies.ppo.settings import make_settings
+    from prbench.studies.ppo.config import make_settings
 
     options = make_options(
         {
@@ -128,7 +128,7 @@ def _show(found: "PPOStudy | None", out: Path, format: Format) -> None:
     from typing import cast
 
     from prbench import show
-    from prbench.studies.ppo.tables import ppo_tables
+    from prbench.studies.ppo.policy_tables import ppo_tables
 
     if found is None:
         return

@@ -65,7 +65,7 @@ def serve(
 
         raise MissingExtraError("prbench serve", "serve") from error
     from prbench.cli.commands import read_sizes
-    from prbench.serve.settings import DEFAULT_STATE, ServeConfig
+    from prbench.serve.config import DEFAULT_STATE, ServeConfig
 
     options = {
         "template": template,

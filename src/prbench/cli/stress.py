@@ -87,6 +87,7 @@ def stress(
             cache=cache,
             max_cost_usd=max_cost,
             say=(lambda line: None) if quiet else lambda line: print(line, file=sys.stderr, flush=True),
+            quiet=quiet,
         )
     data = json.dumps(found.model_dump(mode="json"), ensure_ascii=False, indent=2, allow_nan=False)
     typer.echo(data if format is Format.json else render(room.stress_tables(found), cast(Shown, format.value)))

@@ -8,8 +8,8 @@ import typer
 if TYPE_CHECKING:
     from prbench.models.personal.artifact import PersonalRecord
     from prbench.train.encoder import TuneEpoch
-    from prbench.train.loop import Epoch
-    from prbench.train.planner import Look
+    from prbench.train.method_training import Epoch
+    from prbench.train.planner_training import Look
 
 EXIT_INTERRUPTED = 130
 
@@ -167,8 +167,8 @@ def _tune(given: dict[str, Any], out: Path, **place: Any) -> None:
 
 
 def _planner(given: dict[str, Any], out: Path, **place: Any) -> None:
-    from prbench.train.planner import PlannerConfig
-    from prbench.train.plans import train_planner
+    from prbench.train.planner import train_planner
+    from prbench.train.planner_training import PlannerConfig
 
     options = _checked(PlannerConfig, {name: value for name, value in given.items() if value is not None})
     record = train_planner(options, out, listener=_tell_planner, **place)

@@ -1,5 +1,6 @@
 """Contexts: what of the user a model is shown, and whether it fits."""
 
+from prbench.contexts.blind import check_length, check_prompts
 from prbench.contexts.budget import Unfit, render_all
 from prbench.contexts.builder import ContextBuilder, ShownAnswers, ShownView, aspect_line
 from prbench.contexts.derange import derangement, mirror_twins, user_stances
@@ -13,6 +14,8 @@ __all__ = [
     "ShownView",
     "Unfit",
     "aspect_line",
+    "check_length",
+    "check_prompts",
     "derangement",
     "judged_pairs",
     "known_as",

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple, cast
 
-from prbench.models import Comparer, Model, Rater, Windowed, is_rater
+from prbench.models import Comparer, Model, Ranker, Rater, Windowed, is_rater
 from prbench.rank import PostRanker
-from prbench.types import PairView, Post, Prompt, Status
+from prbench.types import ListView, PairView, Post, Prompt, Status
 
 _MARGIN = 64
 """Tokens by which sums may be off before any was held against a whole prompt."""
@@ -39,6 +39,13 @@ class FittedView(NamedTuple):
     dropped: tuple[str, ...]
 
 
+class FittedList(NamedTuple):
+    """A list that fits, and the ids of the posts that had to go."""
+
+    view: ListView
+    dropped: tuple[str, ...]
+
+
 def render_all(model: Model, view: PairView) -> tuple[Prompt, ...]:
     """The prompts a model will receive for a pair shown this way round: two for a Rater, one for a Comparer."""
     if is_rater(model):
@@ -55,9 +62,10 @@ class PromptBudget:
         ranker: Which posts to keep where not all fit.
     """
 
-    def __init__(self, model: Model, ranker: PostRanker) -> None:
+    def __init__(self, model: Model | Ranker, ranker: PostRanker) -> None:
+        self._model = model
         known = isinstance(model, Windowed) and model.window is not None
-        self._sums = Lengths(model, cast(Windowed, model).length if known else lambda prompt: 0)
+        self._sums = Lengths(cast(Model, model), cast(Windowed, model).length if known else lambda prompt: 0)
         self._ranker = ranker
         self._window = cast(int, cast(Windowed, model).window) if known else sys.maxsize
 
@@ -78,6 +86,27 @@ class PromptBudget:
         """Drop posts until the view fits whichever of these answers it holds, so that all are read with the same."""
         longest = max(answers, key=lambda text: self._sums.answer(view.question, text), default="")
         return self.fit(replace(view, first=longest, second=longest))
+
+    def fit_list(self, view: ListView) -> FittedList | Unfit:
+        """Drop posts until the whole list fits, the least relevant first; lists are measured whole."""
+        if self._list_fits(view):
+            return FittedList(view, ())
+        ranked = [post.id for post in self._ranker.rank(view.question, view.posts)]
+        fewest, most = 0, len(ranked) - 1  # as many of the best as fit, found by halving
+        while fewest < most:
+            middle = (fewest + most + 1) // 2
+            fewest, most = (middle, most) if self._list_fits(_keeping(view, ranked[:middle])) else (fewest, middle - 1)
+        if fewest <= 0:
+            what = f"{len(view.answers)} answers and {'one post' if view.posts else 'their question'}"
+            return Unfit(f"{what} do not fit the window of {self._window} tokens")
+        kept = _keeping(view, ranked[:fewest])
+        return FittedList(kept, tuple(post.id for post in view.posts if post.id not in set(ranked[:fewest])))
+
+    def _list_fits(self, view: ListView) -> bool:
+        if self._window == sys.maxsize:
+            return True
+        prompt = cast(Ranker, self._model).render(view)
+        return cast(Windowed, self._model).length(prompt) <= self._window
 
     def _chosen(self, view: PairView) -> set[int]:
         """Places of the most relevant posts that fit together: first by their own lengths, then with all around."""
@@ -191,6 +220,10 @@ class Lengths:
         if self._rates:
             return self._length(cast(Rater, self._model).render(view.answers()[0]))
         return self.whole(view)
+
+
+def _keeping(view: ListView, ids: Sequence[str]) -> ListView:
+    return replace(view, posts=tuple(post for post in view.posts if post.id in set(ids)))
 
 
 def _showing(view: PairView, kept: set[int]) -> PairView:

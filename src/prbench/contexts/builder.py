@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from prbench.contexts.budget import PromptBudget, Unfit
+from prbench.contexts.budget import FittedList, PromptBudget, Unfit
 from prbench.contexts.posts import POSTS, SuitePosts
-from prbench.models import Model
+from prbench.models import Model, Ranker
 from prbench.rank import BM25, PostRanker
-from prbench.types import AnswerView, Aspect, Context, Judgment, Pair, PairView
+from prbench.types import AnswerView, Aspect, Context, Judgment, ListView, Pair, PairView
 
 
 class ShownView(NamedTuple):
@@ -47,7 +47,7 @@ class ContextBuilder:
     def __init__(
         self,
         pairs: Sequence[Pair],
-        model: Model,
+        model: Model | Ranker,
         *,
         ranker: PostRanker | None = None,
         seed: int = 0,
@@ -58,7 +58,7 @@ class ContextBuilder:
         ranker = ranker or BM25()
         self._suite = SuitePosts(pairs, ranker, seed, judged or {}, adapts=adapts)
         self._plans = {} if plans is None else plans
-        jurors: Sequence[Model] = getattr(model, "jurors", (model,))
+        jurors: Sequence[Model | Ranker] = getattr(model, "jurors", (model,))
         self._budgets = [PromptBudget(juror, ranker) for juror in jurors]  # all jurors are shown the same
 
     def show(self, pair: Pair, context: Context) -> ShownView | Unfit:
@@ -83,6 +83,14 @@ class ContextBuilder:
         shown = fitted.view
         known = (shown.posts, shown.plan, shown.user, shown.turns)
         return ShownAnswers(tuple(AnswerView(shown.question, answer, *known) for answer in answers), fitted.dropped)
+
+    def show_list(self, pair: Pair, context: Context, answers: Sequence[str]) -> FittedList | Unfit:
+        """What a Ranker sees of other answers to the pair's question, all at once."""
+        view = self._view(pair, context)
+        if isinstance(view, Unfit):
+            return view
+        listed = ListView(view.question, tuple(answers), view.posts, view.plan, view.user, view.turns)
+        return self._budgets[0].fit_list(listed)
 
     def _view(self, pair: Pair, context: Context) -> PairView | Unfit:
         user, posts = POSTS[context.name](self._suite, pair, context)

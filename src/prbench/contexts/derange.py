@@ -4,8 +4,9 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from prbench.data import Suite
 from prbench.errors import ContextError
-from prbench.types import Pair
+from prbench.types import Pair, read_stances
 
 
 def derangement(users: Iterable[str], seed: int) -> dict[str, str]:
@@ -52,6 +53,12 @@ def mirror_twins(pairs: Sequence[Pair]) -> dict[str, Pair]:
 def user_stances(pairs: Iterable[Pair]) -> dict[str, dict[str, str]]:
     """What each user wants on each axis, read off the tags of the user's own pairs."""
     held: dict[str, dict[str, str]] = defaultdict(dict)
-    for pair in pairs:
-        held[pair.user].update(pair.stances)
-    return dict(held)
+    suite = pairs if isinstance(pairs, Suite) else Suite.of(pairs)
+    last: dict[tuple[str, str | None, str | None], None] = {}
+    for label in zip(suite.column("user"), suite.tag("axis"), suite.tag("pole"), strict=True):
+        last.pop(label, None)  # what a user's later pairs say counts
+        last[label] = None
+    labels = list(dict.fromkeys(zip(suite.column("user"), suite.tag("axis"), suite.tag("pole"), strict=True)))
+    for user, axis, pole in [*labels, *last]:  # in the order in which they first appear
+        held[user].update(read_stances({"axis": axis or "", "pole": pole or ""}))
+    return {user: held[user] for user in dict.fromkeys(suite.column("user"))}

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from prbench.contexts.derange import mirror_twins, other_users
 from prbench.contexts.dilute import Pool, dilute, silent_posts
 from prbench.contexts.judged import as_posts, known_as
+from prbench.data import Suite
 from prbench.errors import ContextError
 from prbench.rank import PostRanker
 from prbench.types import Context, Judgment, Pair, Post
@@ -45,8 +46,14 @@ class SuitePosts:
         self.judged = judged
         self.adapts = adapts
         self._profiles: dict[tuple[str, str], tuple[Post, ...]] = {}
-        for pair in pairs:
-            self._profiles.setdefault((pair.tags.get("split", ""), pair.user), pair.profile)
+        if isinstance(pairs, Suite):
+            for split, user, posts in zip(
+                pairs.tag("split"), pairs.column("user"), pairs.column("profile"), strict=True
+            ):
+                self._profiles.setdefault((split or "", user), posts)
+        else:
+            for pair in pairs:
+                self._profiles.setdefault((pair.tags.get("split", ""), pair.user), pair.profile)
 
     @cached_property
     def silent(self) -> Pool:

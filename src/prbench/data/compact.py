@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from prbench import files
+from prbench.columns import ModelColumns
+from prbench.data.suite import pair_columns
 from prbench.types import Aspect, Pair, Post
 
 _COLUMNS = (
@@ -45,15 +47,18 @@ def write_compact(pairs: Iterable[Pair], path: Path) -> None:
         )
 
 
-def read_compact(path: Path) -> list[Pair]:
-    """Read what `write_compact` wrote; equal profiles, aspects and tags become one object."""
+def read_compact(path: Path) -> ModelColumns[Pair]:
+    """Read what `write_compact` wrote; equal texts, profiles, aspects and tags become one object."""
     import pyarrow.parquet as parquet
 
     table = parquet.read_table(path, read_dictionary=list(_COLUMNS)).combine_chunks()
     decoders: dict[str, Callable[[str], Any]] = {"profile": _posts, "rubric_aspects": _aspects, "tags": json.loads}
     columns = [_decoded(table.column(name), decoders.get(name, str)) for name in _COLUMNS]
     # The file was written from pairs that had been checked; checking again would also copy every profile.
-    return [Pair.model_construct(**dict(zip(_COLUMNS, row, strict=True))) for row in zip(*columns, strict=True)]
+    pairs = pair_columns(())
+    for row in zip(*columns, strict=True):
+        pairs.add({**dict(zip(_COLUMNS, row, strict=True)), "turns": ()})
+    return pairs
 
 
 def _row(pair: Pair) -> dict[str, str]:

@@ -33,6 +33,8 @@ def read_exchange(prompt: Any, chosen: Any, rejected: Any, place: Place) -> Exch
         >>> read_exchange(None, [*turns, good], [*turns, bad], Place("x.jsonl", "line", 1))
         Exchange(question='Tea?', chosen='Green.', rejected='Black.', turns=())
     """
+    if isinstance(prompt, str) and isinstance(chosen, str) and isinstance(rejected, str):
+        return Exchange(prompt, chosen, rejected)
     chosen_lead, chosen_text = _split_answer(chosen, "chosen", place)
     rejected_lead, rejected_text = _split_answer(rejected, "rejected", place)
     if chosen_lead != rejected_lead:

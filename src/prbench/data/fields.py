@@ -15,6 +15,9 @@ from prbench.data.rows import Place, SourceRow, missing_field, parse_json, wrong
 from prbench.errors import DataError
 from prbench.types import Aspect, Post
 
+_MOST_KNOWN = 100_000
+"""Distinct profiles, and rubrics, that are remembered as they stood in their rows."""
+
 
 def read_text(value: Any, field: str, place: Place) -> str:
     """Optional text; null is empty."""
@@ -43,6 +46,37 @@ def read_structure(value: Any, field: str, place: Place) -> Any:
 def read_aspects(value: Any, place: Place) -> tuple[Aspect, ...]:
     """Rubric aspects: objects with aspect, evidence and reason, or plain titles."""
     return tuple(_read_aspect(item, place) for item in _read_items(value, "rubric_aspects", place))
+
+
+class Rubrics:
+    """Reads rubric aspects; equal ones that stand in many rows are read once."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, tuple[Aspect, ...]] = {}
+
+    def read(self, value: Any, place: Place) -> tuple[Aspect, ...]:
+        """The aspects of a cell."""
+        said = _said(value, tuple(Aspect.model_fields))
+        if said is not None and said in self._known:
+            return self._known[said]
+        aspects = read_aspects(value, place)
+        if said is not None and len(self._known) < _MOST_KNOWN:
+            self._known[said] = aspects
+        return aspects
+
+
+def _said(value: Any, fields: tuple[str, ...]) -> tuple[Any, ...] | str | None:
+    """What equal cells have in common: texts alone, of a text or of a list of objects; None of anything else."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, list):
+        return None
+    try:
+        said = tuple([tuple([item.get(field) for field in fields]) for item in value])
+    except AttributeError:
+        return None
+    plain = all(isinstance(part, str | None) for parts in said for part in parts)
+    return said if plain and all(field in item for item in value for field in fields[:2]) else None
 
 
 def _read_aspect(item: Any, place: Place) -> Aspect:
@@ -107,29 +141,43 @@ class ProfileReader:
     def __init__(self, left_out: Counter[str]) -> None:
         self._left_out = left_out
         self._posts: dict[tuple[str, str, str], Post] = {}
+        self._known: dict[Any, tuple[tuple[Post, ...], Counter[str]]] = {}
         # Keyed by the identity of interned posts, which live as long as this object: cheap to hash.
         self._profiles: dict[tuple[int, ...], tuple[Post, ...]] = {}
 
     def read(self, value: Any, place: Place) -> tuple[Post, ...]:
         """Posts as objects with id, text and category, as plain texts, or as one text."""
+        said = _said(value, ("id", "text", "category"))
+        if said is not None and said in self._known:
+            posts, left_out = self._known[said]
+            self._left_out.update(left_out)
+            return posts
+        posts, left_out = self._read(value, place)
+        self._left_out.update(left_out)
+        if said is not None and len(self._known) < _MOST_KNOWN:
+            self._known[said] = (posts, left_out)
+        return posts
+
+    def _read(self, value: Any, place: Place) -> tuple[tuple[Post, ...], Counter[str]]:
+        left_out: Counter[str] = Counter()
         seen: dict[str, Post] = {}
         if isinstance(value, str) and not value.lstrip().startswith(("[", "{")):
             value = [value]  # one text is one post
         for item in _read_items(value, "profile", place):
             post = self._read_post(item, place)
             if post is None:
-                self._left_out["empty posts"] += 1
+                left_out["empty posts"] += 1
             elif post.id not in seen:
                 seen[post.id] = post
             elif seen[post.id] is post:
-                self._left_out["repeated posts"] += 1
+                left_out["repeated posts"] += 1
             else:
                 raise DataError(
                     f"{place}: field 'profile' has two different posts with the id {post.id!r}",
                     hint="give each post its own id, or leave ids out to have them made from the texts",
                 )
         posts = tuple(seen.values())
-        return self._profiles.setdefault(tuple(map(id, posts)), posts)
+        return self._profiles.setdefault(tuple(map(id, posts)), posts), left_out
 
     def _read_post(self, item: Any, place: Place) -> Post | None:
         if isinstance(item, str):

@@ -3,8 +3,17 @@
 import hashlib
 import json
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from prbench.columns import ModelColumns
 from prbench.types import Pair, Post
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Hashes: TypeAlias = "NDArray[Any]"
+"""A hash of each pair, in hexadecimal digits."""
+_TEXTS = ("id", "user", "question", "narrative", "category", "chosen", "rejected")
 
 
 def fingerprint(pairs: Iterable[Pair]) -> str:
@@ -16,24 +25,39 @@ def fingerprint(pairs: Iterable[Pair]) -> str:
         >>> fingerprint([pair, other]) == fingerprint([other, pair]) != fingerprint([pair])
         True
     """
+    columns = ModelColumns(Pair, whole=("profile",))
+    columns.extend(pairs)
+    return joined_hash(hash_pairs(columns))
+
+
+def hash_pairs(pairs: ModelColumns[Pair]) -> Hashes:
+    """A hash over what each pair says, in hexadecimal digits."""
+    import numpy as np
+
     profiles: dict[int, str] = {}
-    kept = list(pairs)  # holds the profiles, whose identity is the key, until the end
-    return hash_text("\n".join(sorted(_hash_pair(pair, profiles) for pair in kept)))
+    texts = zip(*(pairs.column(name) for name in _TEXTS), strict=True)
+    others = zip(*(pairs.column(name) for name in ("profile", "rubric_aspects", "tags", "turns")), strict=True)
+    found = np.empty(len(pairs), dtype="S64")
+    for place, (said, (profile, aspects, (names, tags), turns)) in enumerate(zip(texts, others, strict=True)):
+        if id(profile) not in profiles:  # the column holds the profiles, whose identity is the key
+            profiles[id(profile)] = _hash_profile(profile)
+        rubric = [[aspect, *rest] for aspect, rest in aspects]
+        sorted_tags = sorted(zip(names, tags, strict=True))
+        asked = [[list(turn) for turn in turns]] if turns else []
+        found[place] = hash_text(json.dumps([said, profiles[id(profile)], rubric, sorted_tags, *asked]))
+    return found
+
+
+def joined_hash(hashes: Hashes) -> str:
+    """One hash of many, whatever their order."""
+    import numpy as np
+
+    return hashlib.sha256(b"\n".join(np.sort(hashes).tolist())).hexdigest()
 
 
 def hash_text(text: str) -> str:
     """SHA-256 of a text, in hexadecimal."""
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _hash_pair(pair: Pair, profiles: dict[int, str]) -> str:
-    key = id(pair.profile)
-    if key not in profiles:
-        profiles[key] = _hash_profile(pair.profile)
-    aspects = [[aspect.aspect, aspect.evidence, aspect.reason] for aspect in pair.rubric_aspects]
-    texts = [pair.id, pair.user, pair.question, pair.narrative, pair.category, pair.chosen, pair.rejected]
-    turns = [[list(turn) for turn in pair.turns]] if pair.turns else []
-    return hash_text(json.dumps([texts, profiles[key], aspects, sorted(pair.tags.items()), *turns]))
 
 
 def _hash_profile(profile: tuple[Post, ...]) -> str:

@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from prbench.data.hub_tables import WHOLE
 from prbench.data.rows import Place, SourceRow
-from prbench.data.tables import WHOLE
 from prbench.errors import DataError, MissingExtraError
 
 _TIMEOUT_S = 10.0

@@ -9,25 +9,28 @@ machine. Unknown columns are ignored and listed, never guessed at.
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
+from prbench.columns import ModelColumns
 from prbench.data.conversation import conversation, read_exchange, read_messages, read_turns
 from prbench.data.fields import (
     ProfileReader,
+    Rubrics,
     content_id,
     derive_user,
-    read_aspects,
     read_identifier,
     read_tags,
     read_text,
 )
 from prbench.data.rows import Place, SourceRow, missing_field
+from prbench.data.suite import pair_columns
 from prbench.errors import DataError, did_you_mean
 from prbench.types import CHOSEN_ANSWER, ITEM, REJECTED_ANSWER, Pair, Question, written_out
 
 FIELDS = (*Pair.model_fields, "split")
 """Every field that a column can be mapped to; `split` becomes a tag."""
 
+_ROW_BITS = 48
 _ALIASES = {"question": "prompt", "user": "user_id"}
 
 
@@ -53,14 +56,24 @@ class RowReader:
         self._checked = not self.columns
         self._ignored: dict[str, None] = {}
         self._profiles = ProfileReader(self.left_out)
-        self._places: dict[str, Place] = {}
+        self._rubrics = Rubrics()
+        self._texts: dict[str, str] = {}
+        """Questions and answers: both halves of a couple have the same ones, which are kept once."""
+        self._columns_of: dict[tuple[str, ...], list[tuple[str, str]]] = {}
+        self._files: dict[tuple[str, str], int] = {}
+        self._places: dict[str, int] = {}
+        """Of each id the file and the row where it stands, in one number."""
         for field in self.columns:
             if field not in FIELDS:
                 raise DataError(f"columns maps an unknown field {field!r}", hint=did_you_mean(field, FIELDS))
 
-    def read_pairs(self, rows: Iterable[SourceRow]) -> list[Pair]:
+    def read_pairs(self, rows: Iterable[SourceRow]) -> ModelColumns[Pair]:
         """Read every row as a pair, or as several where it has lists of answers; ids must be unique."""
-        return [pair for row in rows for pair in self._read_row(row)]
+        pairs = pair_columns(())
+        for row in rows:
+            for values in self._read_row(row):
+                pairs.add(values)
+        return pairs
 
     def read_questions(self, rows: Iterable[SourceRow]) -> list[Question]:
         """Read every row as a question; answers, where there are any, are ignored."""
@@ -68,7 +81,7 @@ class RowReader:
 
     def where(self, item: Question) -> str:
         """A pair or question by its id and the place where it was read, for messages."""
-        return f"{self._places[item.id]}, {item.id!r}" if item.id in self._places else repr(item.id)
+        return f"{self._place(item.id)}, {item.id!r}" if item.id in self._places else repr(item.id)
 
     def notes(self) -> list[str]:
         """What was left out and ignored, for the dataset's record."""
@@ -77,7 +90,7 @@ class RowReader:
             notes.append(f"columns ignored: {', '.join(sorted(self._ignored))}")
         return notes
 
-    def _read_row(self, row: SourceRow) -> Iterator[Pair]:
+    def _read_row(self, row: SourceRow) -> Iterator[dict[str, Any]]:
         """The pairs of a row: each chosen answer against each rejected one."""
         cells, place = self._cells(row), row.place
         for field in ("chosen", "rejected"):
@@ -94,7 +107,8 @@ class RowReader:
             one = {**cells, "id": f"{item}/{i}/{j}", "chosen": good, "rejected": bad, "tags": own}
             yield self._read_pair(one, row)
 
-    def _read_pair(self, cells: Mapping[str, Any], row: SourceRow) -> Pair:
+    def _read_pair(self, cells: Mapping[str, Any], row: SourceRow) -> dict[str, Any]:
+        """All fields of a pair, checked."""
         place = row.place
         exchange = read_exchange(cells.get("question"), cells["chosen"], cells["rejected"], place)
         if cells.get("turns"):
@@ -111,9 +125,9 @@ class RowReader:
         user = self._read_user(cells, common, exchange.question, place)
         name = read_identifier(cells.get("id"), "id", place) or content_id("pair", user, *texts.values())
         self._claim(name, place)
-        # Validation would rebuild the tuples of posts; copying them in afterwards keeps one profile for all pairs.
-        pair = Pair(id=name, user=user, **texts, **common.plain)
-        return pair.model_copy(update={**common.shared, "turns": exchange.turns})
+        one = self._texts.setdefault
+        kept = {field: one(text, text) for field, text in texts.items()}
+        return {"id": name, "user": user, **kept, **common.plain, **common.shared, "turns": exchange.turns}
 
     def _read_question(self, row: SourceRow) -> Question:
         cells, place = self._cells(row), row.place
@@ -138,7 +152,7 @@ class RowReader:
         split = tags.get("split") or read_text(cells.get("split"), "split", place) or row.split
         shared = {
             "profile": self._profiles.read(cells.get("profile"), place),
-            "rubric_aspects": read_aspects(cells.get("rubric_aspects"), place),
+            "rubric_aspects": self._rubrics.read(cells.get("rubric_aspects"), place),
         }
         plain = {
             "narrative": read_text(cells.get("narrative"), "narrative", place),
@@ -160,10 +174,12 @@ class RowReader:
         for field, alias in _ALIASES.items():
             if field not in self.columns and field not in row.values and alias in row.values:
                 self.columns[field] = alias
-        cells = {field: row.values.get(self._column(field, row)) for field in FIELDS}
-        used = {self._column(field, row) for field in FIELDS}
-        self._ignored.update(dict.fromkeys(column for column in row.values if column not in used))
-        return cells
+        values, names = row.values, tuple(row.values)
+        if names not in self._columns_of:
+            self._columns_of[names] = columns = [(field, self._column(field, row)) for field in FIELDS]
+            used = {column for _, column in columns}
+            self._ignored.update(dict.fromkeys(column for column in names if column not in used))
+        return {field: values.get(column) for field, column in self._columns_of[names]}
 
     def _column(self, field: str, row: SourceRow) -> str:
         if field in self._asked or (field in self.columns and field not in row.values):
@@ -181,12 +197,18 @@ class RowReader:
         self._checked = True
 
     def _claim(self, name: str, place: Place) -> None:
-        if first := self._places.get(name):
+        if name in self._places:
             raise DataError(
-                f"{place}: id {name!r} stands already in {first}",
+                f"{place}: id {name!r} stands already in {self._place(name)}",
                 hint="ids must be unique; remove or rename one of the two",
             )
-        self._places[name] = place
+        file = self._files.setdefault((place.file, place.unit), len(self._files))
+        self._places[name] = file << _ROW_BITS | place.number
+
+    def _place(self, name: str) -> Place:
+        number = self._places[name]
+        file, unit = list(self._files)[number >> _ROW_BITS]
+        return Place(file, cast(Literal["line", "row"], unit), number & (1 << _ROW_BITS) - 1)
 
 
 def _are_texts(cell: Any) -> bool:

@@ -6,23 +6,23 @@ returned; the first mistake ends the reading with file, line and field.
 
 import difflib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from prbench._version import __version__
+from prbench.columns import ModelColumns
 from prbench.data.compact import read_compact
+from prbench.data.hub_tables import FileTable, FolderTables, TableFile, Tables, guess_split, list_splits
 from prbench.data.layout import RowReader
 from prbench.data.lend import lend_posts
 from prbench.data.registry import HubSuite, Kind, embedded, installed, installed_path, published, suites
 from prbench.data.rows import SourceRow, read_rows, stem_of
-from prbench.data.suite import Suite, check_structure, check_whole_couples
-from prbench.data.tables import FileTable, FolderTables, TableFile, Tables, guess_split, list_splits
+from prbench.data.structure import Mirrors, check_structure
+from prbench.data.suite import Suite, pair_columns
 from prbench.errors import DataError, did_you_mean
 from prbench.files import MAX_LINE_BYTES, exists
 from prbench.types import Pair, Question
-
-Item = TypeVar("Item", Pair, Question)
 
 
 class _Source(NamedTuple):
@@ -76,8 +76,8 @@ def load_pairs(
         _refuse_revision(revision, str(source))
         pairs = read_compact(shipped.file)
         if shipped.posts is not None:
-            pairs = lend_posts(pairs, read_compact(shipped.posts))
-        pairs = _select(pairs, split, str(source))
+            pairs = pair_columns(lend_posts(pairs, read_compact(shipped.posts)))
+        pairs = _select_pairs(pairs, split, str(source))
         return Suite.of(pairs, name=shipped.name, source="embedded", revision=shipped.version or __version__)
     found = _resolve(source, split, revision, max_line_bytes)
     if found.kind == "questions":
@@ -88,10 +88,10 @@ def load_pairs(
     reader = RowReader(columns)
     pairs = reader.read_pairs(found.rows(reader.left_out))
     _refuse_nothing(pairs, found, reader)
-    check_whole_couples(pairs, reader.where)
+    Mirrors(pairs, reader.where).check_whole()
     check_structure(pairs, reader.where)
     return Suite.of(
-        _select(pairs, split, found.source),
+        _select_pairs(pairs, split, found.source),
         name=found.name,
         source=found.source,
         revision=found.revision(),
@@ -131,6 +131,21 @@ def load_questions(
     questions = reader.read_questions(found.rows(reader.left_out))
     _refuse_nothing(questions, found, reader)
     return tuple(_select(questions, split, found.source))
+
+
+def _select_pairs(pairs: ModelColumns[Pair], split: str | None, source: str) -> ModelColumns[Pair]:
+    """The pairs of a split."""
+    if split is None:
+        return pairs
+    splits = pairs.entries("tags", "split")
+    if split not in splits:
+        raise _no_split(split, splits, source)
+    return pairs.where([found == split for found in splits])
+
+
+def _no_split(split: str, present: Iterable[str | None], source: str) -> DataError:
+    names = ", ".join(sorted({name or "" for name in present}))
+    return DataError(f"{source} has no split {split!r}", hint=f"splits present: {names}")
 
 
 def _resolve(source: str | Path, split: str | None, revision: str | None, max_line_bytes: int) -> _Source:
@@ -202,18 +217,17 @@ def _from_files(name: str, source: str, files: list[TableFile], max_line_bytes: 
     return _Source(name, source, None, read)
 
 
-def _select(items: list[Item], split: str | None, source: str) -> list[Item]:
+def _select(items: list[Question], split: str | None, source: str) -> list[Question]:
     if split is None:
         return items
     kept = [item for item in items if item.tags.get("split") == split]
     if not kept:
-        present = sorted({item.tags.get("split", "") for item in items})
-        raise DataError(f"{source} has no split {split!r}", hint=f"splits present: {', '.join(present)}")
+        raise _no_split(split, (item.tags.get("split") for item in items), source)
     return kept
 
 
-def _refuse_nothing(items: list[Pair] | list[Question], found: _Source, reader: RowReader) -> None:
-    if not items:
+def _refuse_nothing(items: Sequence[Question], found: _Source, reader: RowReader) -> None:
+    if not len(items):
         raise DataError(f"{found.source} gives nothing to load", hint="; ".join(reader.notes()))
 
 

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from prbench.data.fields import read_cell
+from prbench.data.hub_tables import WHOLE, Tables
 from prbench.data.rows import SourceRow
-from prbench.data.tables import WHOLE, Tables
 from prbench.errors import DataError
 from prbench.types import CHOSEN_ANSWER, ITEM, REJECTED_ANSWER
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from prbench.data import recipes
+from prbench.data.hub_tables import WHOLE
 from prbench.data.recipes import Recipe
-from prbench.data.tables import WHOLE
 
 Kind = Literal["pairs", "questions"]
 

@@ -6,14 +6,17 @@ Whatever keeps a part of a mirrored suite must keep or drop whole couples, else 
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import overload
+from functools import cached_property
+from typing import Any, overload
 
 from pydantic import Field
 
-from prbench.data.fingerprint import fingerprint
+from prbench.columns import ModelColumns
+from prbench.data.fingerprint import Hashes, hash_pairs, joined_hash
 from prbench.data.sampling import stratified_order
+from prbench.data.structure import Mirrors, check_structure
 from prbench.errors import DataError
-from prbench.types import ITEM, Frozen, Pair, read_stances
+from prbench.types import ITEM, Frozen, Pair
 
 
 class Counts(Frozen):
@@ -58,7 +61,12 @@ class DatasetRecord(Frozen):
 
 
 class Suite(Sequence[Pair]):
-    """An immutable sequence of pairs with its record.
+    """An immutable sequence of pairs with its record, kept by column: a `Pair` is made where one is asked for.
+
+    Args:
+        pairs: The pairs.
+        record: Where they came from.
+        hashes: A hash of each, where they are known.
 
     Example:
         >>> suite = Suite.of([Pair(id="1", user="ann", question="Tea?", chosen="Green.", rejected="Black.")])
@@ -66,9 +74,10 @@ class Suite(Sequence[Pair]):
         (1, 'ann', 1)
     """
 
-    def __init__(self, pairs: Iterable[Pair], record: DatasetRecord) -> None:
-        self._pairs = tuple(pairs)
+    def __init__(self, pairs: Iterable[Pair], record: DatasetRecord, hashes: "Hashes | None" = None) -> None:
+        self._pairs = pair_columns(pairs)
         self._record = record
+        self._hashes = hash_pairs(self._pairs) if hashes is None else hashes
 
     @classmethod
     def of(
@@ -81,28 +90,50 @@ class Suite(Sequence[Pair]):
         derived_users: bool = False,
         columns: Mapping[str, str] | None = None,
         notes: Iterable[str] = (),
+        hashes: "Hashes | None" = None,
     ) -> "Suite":
         """Make a suite of pairs and describe it; ids must be unique, since results are kept by them."""
-        pairs = tuple(pairs)
-        if repeated := [name for name, count in Counter(pair.id for pair in pairs).items() if count > 1]:
+        kept = pair_columns(pairs)
+        if len(set(kept.column("id"))) < len(kept):
+            repeated = [name for name, count in Counter(kept.column("id")).items() if count > 1]
             raise DataError(f"{len(repeated)} ids stand more than once, {repeated[0]!r} first", hint="make ids unique")
+        hashes = hash_pairs(kept) if hashes is None else hashes
         record = DatasetRecord(
             name=name,
             source=source,
             revision=revision,
-            fingerprint=fingerprint(pairs),
-            splits=dict(sorted(Counter(pair.tags["split"] for pair in pairs if pair.tags.get("split")).items())),
-            counts=_count(pairs),
+            fingerprint=joined_hash(hashes),
+            splits=dict(sorted(Counter(split for split in kept.entries("tags", "split") if split).items())),
+            counts=_count(kept),
             derived_users=derived_users,
             columns=dict(columns or {}),
             notes=tuple(notes),
         )
-        return cls(pairs, record)
+        return cls(kept, record, hashes)
 
     @property
     def record(self) -> DatasetRecord:
         """Where these pairs came from and what they are."""
         return self._record
+
+    def column(self, name: str) -> Sequence[Any]:
+        """A field of all pairs: texts as they are, profiles as tuples of posts."""
+        return self._pairs.column(name)
+
+    def tag(self, name: str) -> Sequence[str | None]:
+        """What each pair has under a tag, None where it has not the tag."""
+        if name not in self._tags:
+            self._tags[name] = self._pairs.entries("tags", name)
+        return self._tags[name]
+
+    @cached_property
+    def _tags(self) -> dict[str, list[str | None]]:
+        return {}
+
+    @cached_property
+    def tags(self) -> frozenset[str]:
+        """The names of all tags."""
+        return frozenset(name for names in {names for names, _ in self._pairs.column("tags")} for name in names)
 
     def __len__(self) -> int:
         return len(self._pairs)
@@ -134,7 +165,29 @@ class Suite(Sequence[Pair]):
             predicate: Says of each pair whether to keep it.
             note: What the record says of it.
         """
-        return self._part([pair for pair in self._pairs if predicate(pair)], note)
+        return self.keep([predicate(pair) for pair in self._pairs], note)
+
+    def keep(self, mask: Iterable[bool], note: str) -> "Suite":
+        """The pairs for which a mask holds.
+
+        Args:
+            mask: Says of each pair, in order, whether to keep it.
+            note: What the record says of it.
+        """
+        import numpy as np
+
+        kept = np.fromiter(mask, dtype=np.bool_, count=len(self))
+        record = self.record
+        return Suite.of(
+            self._pairs if kept.all() else self._pairs.where(kept.tolist()),
+            name=record.name,
+            source=record.source,
+            revision=record.revision,
+            derived_users=record.derived_users,
+            columns=record.columns,
+            notes=(*record.notes, note),
+            hashes=self._hashes[kept],
+        )
 
     def limit(self, n: int, seed: int = 0) -> "Suite":
         """At most `n` pairs, a seeded sample with categories and axes in proportion.
@@ -145,18 +198,12 @@ class Suite(Sequence[Pair]):
         """
         if n >= len(self):
             return self
-        groups: dict[str, list[Pair]] = {}
-        for pair in self._pairs:
-            groups.setdefault(_couple_key(pair), []).append(pair)
-        kept: set[str] = set()
-        strata = {key: (pairs[0].category, pairs[0].tags.get("axis", "")) for key, pairs in groups.items()}
-        for key in stratified_order(strata, seed):
-            if len(kept) + len(groups[key]) > n:
-                break
-            kept.update(pair.id for pair in groups[key])
-        if not kept:
+        groups = limited_groups(
+            self.column("id"), self.tag("mirror"), self.tag(ITEM), self.column("category"), self.tag("axis"), n, seed
+        )
+        if not any(groups):
             raise DataError(f"a limit of {n} leaves no pair", hint="use at least 2 where pairs come in mirror couples")
-        return self._part([pair for pair in self._pairs if pair.id in kept], f"limited to {n}, seed {seed}")
+        return self.keep(groups, f"limited to {n}, seed {seed}")
 
     @property
     def is_mirrored(self) -> bool:
@@ -165,9 +212,9 @@ class Suite(Sequence[Pair]):
         Raises:
             DataError: If pairs share a mirror tag without being each other's mirror image.
         """
-        couples = _couples(self._pairs)
-        check_mirrors(couples)
-        return bool(couples) and 2 * len(couples) == len(self) and all(len(pairs) == 2 for pairs in couples.values())
+        mirrors = Mirrors(self._pairs)
+        mirrors.check()
+        return mirrors.whole
 
     def check(self) -> None:
         """Refuse what would end a run after everything was asked: broken mirrors, couples and tags.
@@ -175,108 +222,56 @@ class Suite(Sequence[Pair]):
         Raises:
             DataError: That names the first pair at fault.
         """
-        check_mirrors(_couples(self._pairs))
+        Mirrors(self._pairs).check()
         check_structure(self._pairs)
 
-    def _part(self, pairs: Sequence[Pair], note: str) -> "Suite":
-        record = self.record
-        return Suite.of(
-            pairs,
-            name=record.name,
-            source=record.source,
-            revision=record.revision,
-            derived_users=record.derived_users,
-            columns=record.columns,
-            notes=(*record.notes, note),
-        )
+
+def limited_groups(
+    ids: Sequence[str],
+    mirrors: Sequence[str | None],
+    items: Sequence[str | None],
+    categories: Sequence[str],
+    axes: Sequence[str | None],
+    n: int,
+    seed: int,
+) -> list[bool]:
+    """Of each pair, whether it is in a seeded sample of at most `n`, with categories and axes in proportion.
+
+    What shares a mirror tag, or else an item, stays together.
+    """
+    keys = [
+        f"mirror\0{mirror}" if mirror is not None else f"{ITEM}\0{item}" if item is not None else f"id\0{id}"
+        for id, mirror, item in zip(ids, mirrors, items, strict=True)
+    ]
+    sizes = Counter(keys)
+    labels = zip(keys, categories, axes, strict=True)
+    strata: dict[str, tuple[str, ...]] = {}
+    for key, category, axis in labels:
+        strata.setdefault(key, (category, axis or ""))
+    taken, kept = 0, set[str]()
+    for key in stratified_order(strata, seed):
+        if taken + sizes[key] > n:
+            break
+        taken += sizes[key]
+        kept.add(key)
+    return [key in kept for key in keys]
 
 
-Where = Callable[[Pair], str]
-"""How a message names a pair."""
+def pair_columns(pairs: Iterable[Pair]) -> ModelColumns[Pair]:
+    """Pairs by column; those that are columns already as they are. Profiles, which pairs share, stay whole."""
+    if isinstance(pairs, ModelColumns):
+        return pairs
+    if isinstance(pairs, Suite):
+        return pairs._pairs
+    columns = ModelColumns(Pair, whole=("profile",))
+    columns.extend(pairs)
+    return columns
 
 
-def _by_id(pair: Pair) -> str:
-    return repr(pair.id)
-
-
-def check_mirrors(couples: Mapping[str, Sequence[Pair]], where: Where = _by_id) -> None:
-    """Refuse a mirror tag whose pairs are not two halves of one couple; a lone half may be what a filter left."""
-    for mirror, pairs in couples.items():
-        if len(pairs) > 2 or (len(pairs) == 2 and not _are_mirror_images(*pairs)):
-            raise DataError(
-                f"mirror tag {mirror!r} is broken: {', '.join(map(where, pairs[:5]))} are not one question with "
-                "swapped answers for two users in one split",
-                hint="give each couple its own mirror tag, or remove the tag",
-            )
-
-
-def check_whole_couples(pairs: Iterable[Pair], where: Where = _by_id) -> None:
-    """Refuse a source that has one half of a couple without the other."""
-    couples = _couples(pairs)
-    check_mirrors(couples, where)
-    for mirror, halves in couples.items():
-        if len(halves) == 1:
-            raise DataError(
-                f"mirror tag {mirror!r} is broken: {where(halves[0])} has no other half",
-                hint="add the pair with the swapped answers, or remove the tag",
-            )
-
-
-def check_structure(pairs: Iterable[Pair], where: Where = _by_id) -> None:
-    """Refuse tags that would end a run after everything was paid for: what loads must be able to finish."""
-    users: dict[str, dict[str, Pair]] = {}
-    couple_of: dict[str, Pair] = {}
-    for pair in pairs:
-        try:
-            read_stances(pair.tags)
-        except DataError as error:
-            raise DataError(f"{where(pair)}: {error.message}", hint=error.hint) from None
-        if not (couple := pair.tags.get("couple")):
-            continue
-        users.setdefault(couple, {}).setdefault(pair.user, pair)
-        if len(users[couple]) > 2:
-            names = ", ".join(map(repr, users[couple]))
-            raise DataError(
-                f"{where(pair)}: couple {couple!r} has {len(users[couple])} users ({names})",
-                hint="a couple is two users who want the opposite of each other; give the third another couple tag",
-            )
-        if (first := couple_of.setdefault(pair.user, pair)).tags["couple"] != couple:
-            raise DataError(
-                f"{where(pair)}: user {pair.user!r} is in couple {couple!r}, but in {first.tags['couple']!r} "
-                f"at {where(first)}",
-                hint="a user belongs to one couple",
-            )
-
-
-def _couples(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:
-    couples: dict[str, list[Pair]] = {}
-    for pair in pairs:
-        if mirror := pair.tags.get("mirror"):
-            couples.setdefault(mirror, []).append(pair)
-    return couples
-
-
-def _are_mirror_images(one: Pair, other: Pair) -> bool:
-    return (
-        one.question == other.question
-        and one.user != other.user
-        and one.chosen == other.rejected
-        and one.rejected == other.chosen
-        and one.tags.get("split") == other.tags.get("split")
-    )
-
-
-def _couple_key(pair: Pair) -> str:
-    for tag in ("mirror", ITEM):
-        if tag in pair.tags:
-            return f"{tag}\0{pair.tags[tag]}"
-    return f"id\0{pair.id}"
-
-
-def _count(pairs: Sequence[Pair]) -> Counts:
+def _count(pairs: ModelColumns[Pair]) -> Counts:
     return Counts(
         pairs=len(pairs),
-        users=len({pair.user for pair in pairs}),
-        questions=len({pair.question for pair in pairs}),
-        categories=len({pair.category for pair in pairs if pair.category}),
+        users=len(set(pairs.column("user"))),
+        questions=len(set(pairs.column("question"))),
+        categories=len(set(pairs.column("category")) - {""}),
     )

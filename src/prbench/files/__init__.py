@@ -24,6 +24,7 @@ from prbench.files.read import (
     read_bytes,
     read_json,
     read_model,
+    read_parquet,
     read_text,
     read_toml,
 )
@@ -54,6 +55,7 @@ __all__ = [
     "read_lines",
     "read_model",
     "read_models",
+    "read_parquet",
     "read_text",
     "read_toml",
     "replacing",

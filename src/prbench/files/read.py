@@ -129,9 +129,10 @@ def parquet_rows(
             if missing := [name for name in columns or () if name not in names]:
                 raise damaged(path, f"it has no column {missing[0]!r}", raises=raises, hint=hint)
             for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=columns):
-                for row in batch.to_pylist():
+                cells = [python_values(column) for column in batch.columns]
+                for values in zip(*cells, strict=True):
                     number += 1
-                    yield row
+                    yield dict(zip(batch.schema.names, values, strict=True))
     except GeneratorExit:
         raise
     except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
@@ -140,6 +141,49 @@ def parquet_rows(
         raise raises(
             f"{str(path)!r} cannot be read as Parquet after row {number}: {describe(error)}", hint=hint
         ) from error
+
+
+def python_values(column: Any) -> list[Any]:
+    """The values of an Arrow column, as `to_pylist` gives them; lists of objects are unfolded column by column.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> python_values(pa.array([[{"a": 1}], None, []]))
+        [[{'a': 1}], None, []]
+    """
+    import pyarrow as pa
+    import pyarrow.compute
+
+    kind = column.type
+    if pa.types.is_list(kind) and pa.types.is_struct(kind.value_type):
+        inside = iter(python_values(column.flatten()))
+        lengths = pa.compute.list_value_length(column).to_pylist()
+        return [None if length is None else [next(inside) for _ in range(length)] for length in lengths]
+    if pa.types.is_struct(kind) and column.null_count == 0 and kind.num_fields:
+        names = [kind.field(place).name for place in range(kind.num_fields)]
+        parts = [python_values(part) for part in column.flatten()]
+        return [dict(zip(names, row, strict=True)) for row in zip(*parts, strict=True)]
+    values: list[Any] = column.to_pylist()
+    return values
+
+
+def read_parquet(path: Path, *, raises: type[PrbenchError] = FileError, hint: str = "") -> Any:
+    """Read a Parquet file whole, as an Arrow table; two columns of one name are refused."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with disk_errors(path, "read", raises=raises, hint=hint), pq.ParquetFile(path) as file:
+            names = file.schema_arrow.names
+            if repeated := sorted({name for name in names if names.count(name) > 1}):
+                raise raises(f"{path}: column {repeated[0]!r} stands twice in the table", hint="rename one of the two")
+            table = file.read()
+            table.validate(full=True)
+            return table
+    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
+        if isinstance(error, PrbenchError):
+            raise
+        raise raises(f"{str(path)!r} cannot be read as Parquet: {describe(error)}", hint=hint) from error
 
 
 def load_tensors(

@@ -4,10 +4,9 @@ For downstream studies only: a judge is shown the standard that reward models mu
 weights with any of them, and what it cannot grade is a status, never a number.
 """
 
-from prbench.graders.accuracy import Examination, examine, judge_accuracy, require_able
+from prbench.graders.accuracy import Examination, examine, judge_accuracy, require_able, rubric_tags
 from prbench.graders.load import load_judge
 from prbench.graders.protocol import HIGHEST, Grade, Grading, RubricJudge
-from prbench.graders.rubrics import rubric_tags
 from prbench.graders.shared import shares, shares_training
 
 __all__ = [

@@ -42,7 +42,7 @@ def load_judge(
 
             return LogitJudge.load(rest, options)
         case "stances":
-            from prbench.graders.stances import StanceJudge
+            from prbench.graders.stance_judge import StanceJudge
 
             return StanceJudge.load(rest, options, training, reserve)
     raise AddressError(f"unknown judge {address!r}", hint=did_you_mean(scheme, SCHEMES))

@@ -3,7 +3,7 @@
 from prbench.config import ModelOptions, Price
 from prbench.models.effort import Effort
 from prbench.models.jury import Jury, is_hosted, seated
-from prbench.models.lists import alone, as_ranker
+from prbench.models.lists import ListQuestion, alone, as_ranker
 from prbench.models.protocols import (
     Accounted,
     Adaptive,
@@ -15,12 +15,16 @@ from prbench.models.protocols import (
     ModelCard,
     Noted,
     Paced,
+    Positional,
     Preparable,
+    Ranker,
     Rater,
     Replay,
     Sized,
+    TextByText,
     Windowed,
     is_adaptive,
+    is_ranker,
     is_rater,
 )
 from prbench.models.registry import BASELINES, load_encoder, load_generator, load_model, schemes
@@ -35,21 +39,26 @@ __all__ = [
     "Forgetful",
     "Generator",
     "Jury",
+    "ListQuestion",
     "Model",
     "ModelCard",
     "ModelOptions",
     "Noted",
     "Paced",
+    "Positional",
     "Preparable",
     "Price",
+    "Ranker",
     "Rater",
     "Replay",
     "Sized",
+    "TextByText",
     "Windowed",
     "alone",
     "as_ranker",
     "is_adaptive",
     "is_hosted",
+    "is_ranker",
     "is_rater",
     "load_encoder",
     "load_generator",

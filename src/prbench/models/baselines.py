@@ -6,6 +6,7 @@ They stand above the models in every table. One that beats chance says that the 
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 from prbench.errors import AddressError
@@ -20,7 +21,8 @@ class Baseline:
     """A Rater that is a plain function of question and answer."""
 
     def __init__(self, name: str, score: Callable[[str, str], float], **parameters: Any) -> None:
-        self._score = score
+        self.score = score
+        """Scores an answer to a question."""
         self.card = ModelCard(address=name, revision="1", parameters=parameters)
 
     def render(self, view: AnswerView) -> Prompt:
@@ -30,7 +32,7 @@ class Baseline:
     def rate(self, views: Sequence[AnswerView]) -> Iterator[tuple[int, Outcome]]:
         """Score each answer."""
         for index, view in enumerate(views):
-            yield index, Outcome.scored(self._score(view.question, view.answer))
+            yield index, Outcome.scored(self.score(view.question, view.answer))
 
 
 def random(rest: str, options: ModelOptions) -> Baseline:
@@ -63,8 +65,13 @@ def overlap(rest: str, options: ModelOptions) -> Baseline:
 
 
 def _overlap(question: str, answer: str) -> float:
-    asked = set(_WORD.findall(question.lower()))
+    asked = _words(question)
     return len(asked & set(_WORD.findall(answer.lower()))) / max(len(asked), 1)
+
+
+@lru_cache(maxsize=8)
+def _words(question: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(question.lower()))  # one question has several answers
 
 
 def _no_rest(name: str, rest: str) -> None:

@@ -6,15 +6,15 @@ which must all be log-odds: other scales are refused before the first call.
 """
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, fields
 from statistics import fmean
 from typing import Any, Literal, NamedTuple, cast, get_args
 
 from prbench.config import ModelOptions, digest
-from prbench.errors import AddressError, ModelError
+from prbench.errors import AddressError, BudgetError, ModelError
 from prbench.models.effort import Effort
 from prbench.models.protocols import Comparer, Model, ModelCard, Rater
 from prbench.models.registry import load_model, schemes
@@ -170,21 +170,25 @@ class Jury:
         return prompt
 
     def compare(self, views: Sequence[View]) -> Iterator[tuple[int, Outcome]]:
-        """Ask every juror what is meant for it; of a plain pair, all of them."""
+        """Ask every juror what is meant for it, all at the same time; of a plain pair, all of them."""
         plain = [place for place, view in enumerate(views) if seated(self, view)[0] is self]
         for place in plain:
             seats = self.seats(cast(PairView, views[place]))
             outcomes = dict(self.compare(seats))
             yield place, self._outcome([outcomes[seat] for seat in range(len(seats))])
-        for number, juror in enumerate(self.jurors):
-            places = [place for place, view in enumerate(views) if getattr(view, "juror", None) == number]
-            asked: list[Any] = [seated(self, views[place])[1] for place in places]
-            replies = cast(Rater, juror).rate(asked) if _rates(juror) else cast(Comparer, juror).compare(asked)
-            with ExitStack() as stack:
-                if hasattr(replies, "close"):
-                    stack.enter_context(closing(cast(Any, replies)))
-                for index, outcome in replies:
-                    yield places[index], outcome
+        hosted_first = sorted(enumerate(self.jurors), key=lambda one: not is_hosted(one[1].card.address))
+        yield from _in_turn([self._asked(number, juror, views) for number, juror in hosted_first])
+
+    def _asked(self, number: int, juror: Model, views: Sequence[View]) -> Generator[tuple[int, Outcome]]:
+        """Ask one juror what is meant for it."""
+        places = [place for place, view in enumerate(views) if getattr(view, "juror", None) == number]
+        asked: list[Any] = [seated(self, views[place])[1] for place in places]
+        replies = cast(Rater, juror).rate(asked) if _rates(juror) else cast(Comparer, juror).compare(asked)
+        with ExitStack() as stack:
+            if hasattr(replies, "close"):
+                stack.enter_context(closing(cast(Any, replies)))
+            for index, outcome in replies:
+                yield places[index], outcome
 
     def verdict(self, outcomes: Sequence[Outcome], order: str) -> Mapping[str, Any]:
         """What the jurors' outcomes come to, as fields of a record."""
@@ -237,6 +241,31 @@ class Jury:
 
     def _name(self, number: int) -> str:
         return self.jurors[number].card.address
+
+
+def _in_turn(asked: Sequence[Generator[tuple[int, Outcome]]]) -> Generator[tuple[int, Outcome]]:
+    """One reply of each juror after the other; requests to hosted jurors that have begun go on in the background.
+
+    A juror that is refused for money ends the others only after they have handed over what is under way: it is paid.
+    """
+    refusal: BudgetError | None = None
+    open_jurors = deque(asked)
+    with ExitStack() as stack:
+        for replies in asked:
+            stack.callback(replies.close)
+        while open_jurors:
+            replies = open_jurors.popleft()
+            try:
+                reply = next(replies)
+            except StopIteration:
+                continue
+            except BudgetError as error:
+                refusal = error
+                continue
+            open_jurors.append(replies)
+            yield reply
+    if refusal is not None:
+        raise refusal
 
 
 def _by_scores(first: Outcome, second: Outcome) -> _Said:

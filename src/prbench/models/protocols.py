@@ -8,7 +8,7 @@ raises only if nothing at all can be asked.
 The protocols that `isinstance` can check are optional abilities: a model has one by having its methods.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeGuard, runtime_checkable
 
 from pydantic import Field, field_serializer
@@ -104,8 +104,12 @@ class Ranker(Protocol):
         """Who answers."""
         ...
 
-    def rank(self, views: Sequence[ListView]) -> Iterator[tuple[int, tuple[Outcome, ...]]]:
-        """Score each list; yields `(position in views, one outcome per answer)` once each, in any order."""
+    def render(self, view: ListView) -> Prompt:
+        """Exactly what the model will receive for this list. Pure and cheap: no model call."""
+        ...
+
+    def rank(self, views: Sequence[ListView]) -> Iterator[tuple[int, Outcome]]:
+        """Score each list of two or more answers; yields `(position in views, outcome with all scores)` once each."""
         ...
 
 
@@ -142,6 +146,21 @@ class Windowed(Protocol):
 
     def length(self, prompt: Prompt) -> int:
         """Tokens that this prompt takes in the model, special tokens included."""
+        ...
+
+
+@runtime_checkable
+class Positional(Protocol):
+    """A Ranker that may favour places in a list: it is asked in every rotation, and the scores are averaged."""
+
+    @property
+    def favours_places(self) -> bool:
+        """Whether the order of a list may change its scores."""
+        ...
+
+    @property
+    def most_answers(self) -> int | None:
+        """The longest list that can be asked about; None where there is no such limit."""
         ...
 
 
@@ -205,6 +224,15 @@ class Foreseeable(Protocol):
 
 
 @runtime_checkable
+class TextByText(Foreseeable, Protocol):
+    """A model on this machine that embeds texts, each once, and remembers them."""
+
+    def fresh_texts(self, prompts: Iterable[Prompt]) -> Collection[str]:
+        """The distinct texts, or pieces of texts, that these prompts make it compute."""
+        ...
+
+
+@runtime_checkable
 class Accounted(Protocol):
     """A model that knows what its scoring took."""
 
@@ -253,6 +281,11 @@ Model = Rater | Comparer
 def is_rater(model: Model) -> TypeGuard[Rater]:
     """Whether a model is asked about a pair's answers one by one; a model that can compare them sees both."""
     return hasattr(model, "rate") and not hasattr(model, "compare")
+
+
+def is_ranker(model: object) -> TypeGuard[Ranker]:
+    """Whether a model can be asked about several answers at once."""
+    return hasattr(model, "rank")
 
 
 def is_adaptive(model: object) -> TypeGuard[Adaptive]:

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from prbench.errors import AddressError, ModelError, did_you_mean
-from prbench.models.protocols import Model, ModelCard
+from prbench.models.lists import comparing
+from prbench.models.protocols import Model, ModelCard, is_ranker
 from prbench.models.registry import ModelOptions
 from prbench.types import AnswerView, Channel, Message, Outcome, PairView, Prompt
 
@@ -45,7 +46,7 @@ def load(rest: str, options: ModelOptions) -> Model:
 
 
 def wrap(thing: Any, address: str = "") -> Model:
-    """Turn a model or a callable into a Rater or a Comparer.
+    """Turn a model or a callable into a Rater or a Comparer; a Ranker compares lists of two.
 
     Example:
         >>> def shorter(question, answer):
@@ -57,11 +58,13 @@ def wrap(thing: Any, address: str = "") -> Model:
         thing = thing()
     if hasattr(thing, "card") and hasattr(thing, "render") and (hasattr(thing, "rate") or hasattr(thing, "compare")):
         return cast(Model, thing)
+    if hasattr(thing, "card") and hasattr(thing, "render") and is_ranker(thing):
+        return comparing(thing)
     if not callable(thing):
-        missing = [name for name in ("card", "render", "rate or compare") if not hasattr(thing, name.split()[0])]
+        missing = [name for name in ("card", "render", "rate, compare or rank") if not hasattr(thing, name.split()[0])]
         raise ModelError(
             f"{thing!r} is not a model: it has no {', no '.join(missing)}, and cannot be called",
-            hint="pass an address such as 'longer', a Rater, a Comparer, or a function of (question, answer, posts)",
+            hint="pass an address such as 'longer', a Rater, Comparer or Ranker, a function (question, answer, posts)",
         )
     names = _parameters(thing)
     address = address or f"py:{getattr(thing, '__module__', '?')}:{_name(thing)}"

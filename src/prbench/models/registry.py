@@ -13,7 +13,7 @@ from typing import NamedTuple, cast
 from prbench.config import ModelOptions, one_address
 from prbench.errors import AddressError, MissingExtraError, did_you_mean
 from prbench.models.protocols import Generator, Model
-from prbench.rank.dense import TextEncoder
+from prbench.rank import TextEncoder
 
 __all__ = [
     "BASELINES",
@@ -53,7 +53,7 @@ BUILTIN: dict[str, Scheme] = {
         "prbench.models.local.hf:load",
     ),
     "lm": Scheme(
-        "lm:smollm2, lm:DIR, lm:FILE.gguf, lm:ORG/NAME [#compare|rate|loglik|pmi|yes-no]",
+        "lm:smollm2, lm:DIR, lm:FILE.gguf, lm:ORG/NAME [#compare|rate|rank|loglik|pmi|yes-no]",
         "local language model as judge or rater, read from its logits",
         "prbench.models.local.lm:load",
     ),
@@ -62,17 +62,17 @@ BUILTIN: dict[str, Scheme] = {
     ),
     "dpo": Scheme("dpo:POLICY,REFERENCE", "implicit reward of a DPO-trained policy", "prbench.models.local.dpo:load"),
     "chat": Scheme(
-        "chat:MODEL@BASE_URL#compare|rate",
+        "chat:MODEL@BASE_URL#compare|rate|rank",
         "LLM judge on any OpenAI-compatible endpoint",
         "prbench.models.remote.chat:load",
     ),
     "anthropic": Scheme(
-        "anthropic:MODEL[@BASE_URL]#compare|rate",
+        "anthropic:MODEL[@BASE_URL]#compare|rate|rank",
         "LLM judge, Anthropic's own",
         "prbench.models.remote.chat:load_anthropic",
     ),
     "gemini": Scheme(
-        "gemini:MODEL[@BASE_URL]#compare|rate", "LLM judge, Gemini's own", "prbench.models.remote.chat:load_gemini"
+        "gemini:MODEL[@BASE_URL]#compare|rate|rank", "LLM judge, Gemini's own", "prbench.models.remote.chat:load_gemini"
     ),
     "http": Scheme(
         "http:http://HOST:PORT or http:vllm:MODEL@URL",

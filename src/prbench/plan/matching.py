@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prbench.errors import DataError
-from prbench.rank.dense import TextEncoder
+from prbench.rank import TextEncoder
 from prbench.types import Pair
 
 ENCODER = "embed:minilm"

@@ -1,4 +1,4 @@
-r"""Where in a model's reply its result stands; shared by the parsers of verdicts and ratings.
+r"""Where in a model's reply its result stands; shared by the parsers of verdicts, ratings and rankings.
 
 A result is read from one place only: the last labelled line (`Result: …`), a JSON object at the end that has the label
 as a key, a last line that boxes it (`\boxed{A}`), or a reply that is nothing but the result. After a labelled line only
@@ -60,7 +60,7 @@ def find_result(text: str, label: str, *, bare: bool = True) -> ReplyResult | Un
         bare: Whether a reply that is nothing but the value will do.
 
     Example:
-        >>> find_result("Both are fine.\n**ReplyResult:** B.", "result")
+        >>> find_result("Both are fine.\n**Result:** B.", "result")
         ReplyResult(values=('B',))
         >>> find_result("B is better for this user.", "result")
         UnreadableReply(reason="the last line is not a result line: 'B is better for this user'")
@@ -102,6 +102,8 @@ def _in_json(text: str, label: str) -> ReplyResult | None:
         except (ValueError, RecursionError):
             continue
         value = next((one for key, one in found.items() if key.lower() == label), None)
+        if isinstance(value, list) and len(value) > 1 and all(isinstance(one, str | int) for one in value):
+            value = " > ".join(map(str, value))  # a ranking, best first; nothing else is read from a list
         if isinstance(value, str | int | float) and not isinstance(value, bool):
             return ReplyResult((_unwrap(str(value)),))
     return None

@@ -17,16 +17,17 @@ from jinja2 import TemplateSyntaxError, meta
 from prbench.errors import TemplateError, did_you_mean
 from prbench.files import read_text
 from prbench.prompts.sandbox import Sandbox, plain, write
-from prbench.types import AnswerView, Channel, PairView
+from prbench.types import AnswerView, Channel, ListView, PairView
 
-Kind = Literal["turn", "rate", "compare", "plan"]
-"""`turn`: the user's turn before an answer; `rate`: a request to rate one answer; `compare`: to compare two;
-`plan`: to infer what the user expects."""
+Kind = Literal["turn", "rate", "compare", "rank", "plan"]
+"""`turn`: the user's turn before an answer; `rate`: a request to rate one answer; `compare`: to compare two; `rank`: to
+rank a list; `plan`: to infer what the user expects."""
 
 _SLOTS: dict[Kind, tuple[frozenset[str], frozenset[str]]] = {  # (required, allowed besides)
     "turn": (frozenset({"question"}), frozenset({"posts", "plan"})),
     "rate": (frozenset({"question", "answer"}), frozenset({"posts", "plan"})),
     "compare": (frozenset({"question", "first", "second"}), frozenset({"posts", "plan"})),
+    "rank": (frozenset({"question", "answers"}), frozenset({"posts", "plan"})),
     "plan": (frozenset({"question", "posts"}), frozenset()),
 }
 
@@ -90,7 +91,7 @@ class Template:
         """Short content hash, part of every call's key."""
         return hashlib.sha256(self.source.encode()).hexdigest()[:12]
 
-    def render(self, view: AnswerView | PairView) -> str:
+    def render(self, view: AnswerView | PairView | ListView) -> str:
         """Fill the template from a view, in one pass, without surrounding white space."""
         values = {slot: getattr(view, slot) for slot in self._slots}
         last = self._last  # the answers of a pair come one after another and often share all that is shown before them

@@ -10,12 +10,12 @@ from dataclasses import replace
 from typing import TypeVar
 
 from prbench.prompts.template import Template
-from prbench.types import AnswerView, Message, PairView
+from prbench.types import AnswerView, ListView, Message, PairView
 
-V = TypeVar("V", bound=AnswerView | PairView)
+V = TypeVar("V", bound=AnswerView | PairView | ListView)
 
 
-def conversation(template: Template, view: AnswerView | PairView) -> tuple[Message, ...]:
+def conversation(template: Template, view: AnswerView | PairView | ListView) -> tuple[Message, ...]:
     r"""What was said so far: earlier turns as they are, the last user turn by the template.
 
     Example:
@@ -27,7 +27,7 @@ def conversation(template: Template, view: AnswerView | PairView) -> tuple[Messa
     return (*view.turns[:-1], Message("user", template.render(last_turn(view))))
 
 
-def judged_conversation(template: Template, view: AnswerView | PairView) -> tuple[Message, ...]:
+def judged_conversation(template: Template, view: AnswerView | PairView | ListView) -> tuple[Message, ...]:
     """What a judge is asked: earlier turns as turns, and its task, with what they are, as the last user turn."""
     task = template.render(last_turn(view))
     earlier = tuple(turn for turn in view.turns[:-1] if turn.role != "system")

@@ -1,7 +1,7 @@
 """REPORT: what a person reads."""
 
-from prbench.report.plans import plan_table
-from prbench.report.tables import (
+from prbench.report.plan_tables import plan_table
+from prbench.report.run_tables import (
     brief_tables,
     flips_table,
     forecast_table,

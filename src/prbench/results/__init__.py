@@ -1,8 +1,8 @@
 """Results: what a run found, typed; computed from its records, read from its folder, compared and verified."""
 
 from prbench.results.compare import Moment, Versus, history, standings, versus
-from prbench.results.compute import BaselineScore, RunFacts, compute_result, distinct_calls
-from prbench.results.credits import Credit, Credits, PairRow, credits_by_context
+from prbench.results.compute import BaselineScore, BaselineScores, RunFacts, baseline_credits, compute_result
+from prbench.results.credits import Credit, CreditRows, Credits, credits_by_context
 from prbench.results.definitions import METRICS, Metric, definitions
 from prbench.results.effects import (
     DIFFERENCES,
@@ -33,6 +33,7 @@ from prbench.results.reader import (
     read_settings,
     recompute,
 )
+from prbench.results.records import Records
 from prbench.results.result import (
     BaselineResult,
     ContextResult,
@@ -45,6 +46,7 @@ from prbench.results.result import (
     Usage,
     WorstGroup,
 )
+from prbench.results.rows import PairRow, PairRows
 from prbench.results.verdict import RULE, RunVerdict, UserGrade, verdict
 from prbench.results.verify import Mismatch, Verification, contradictions, require_verified, seal, verify
 
@@ -63,8 +65,10 @@ __all__ = [
     "SPECIFICITY",
     "BaselineResult",
     "BaselineScore",
+    "BaselineScores",
     "ContextResult",
     "Credit",
+    "CreditRows",
     "Credits",
     "Effect",
     "Effects",
@@ -75,7 +79,9 @@ __all__ = [
     "Mismatch",
     "Moment",
     "PairRow",
+    "PairRows",
     "PlansResult",
+    "Records",
     "Result",
     "RunFacts",
     "RunFolder",
@@ -87,13 +93,13 @@ __all__ = [
     "Verification",
     "Versus",
     "WorstGroup",
+    "baseline_credits",
     "check_versions",
     "clusters_of",
     "compute_result",
     "contradictions",
     "credits_by_context",
     "definitions",
-    "distinct_calls",
     "history",
     "load_run",
     "own_context",

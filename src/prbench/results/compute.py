@@ -7,17 +7,22 @@ number that cannot be recomputed from the records cannot be in the file. Timing 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+import numpy as np
+
 from prbench import stats
 from prbench._version import __version__
+from prbench.columns import ModelColumns
 from prbench.config import RunConfig
 from prbench.data import DatasetRecord
 from prbench.models import ModelCard
 from prbench.plan import HeldPlans, Plan, summarise
-from prbench.results.credits import Credits, PairRow, credits_by_context
+from prbench.results.credits import CreditRows, Credits, credits_by_context
 from prbench.results.measure import Measure
 from prbench.results.published import published_scores
+from prbench.results.records import Records, Use
 from prbench.results.result import BaselineResult, ContextResult, PlansResult, Result, Usage
-from prbench.types import CallUse, ContextName, Count, Frozen, Record
+from prbench.results.rows import PairRow, PairRows
+from prbench.types import ContextName, Count, Frozen, Record
 
 
 class BaselineScore(Frozen):
@@ -28,16 +33,18 @@ class BaselineScore(Frozen):
     chosen_score: float
     rejected_score: float
 
-    def record(self) -> Record:
-        """As a record under `none`."""
-        margin = self.chosen_score - self.rejected_score
-        return Record(
-            pair=self.pair,
-            context="none",
-            order="rated",
-            status="ok",
-            verdict="first" if margin > 0 else "second" if margin < 0 else "tie",
-        )
+
+class BaselineScores(ModelColumns[BaselineScore]):
+    """What all baselines scored, by column."""
+
+    def __init__(self, scores: Iterable[BaselineScore] = ()) -> None:
+        super().__init__(BaselineScore)
+        self.extend(scores)
+
+    @classmethod
+    def of(cls, scores: Iterable[BaselineScore]) -> "BaselineScores":
+        """The same scores as columns; those that are columns already as they are."""
+        return scores if isinstance(scores, BaselineScores) else cls(scores)
 
 
 class RunFacts(Frozen):
@@ -60,14 +67,14 @@ class RunFacts(Frozen):
 def compute_result(
     config: RunConfig,
     facts: RunFacts,
-    rows: Sequence[PairRow],
+    rows: Iterable[PairRow],
     records: Iterable[Record],
     baselines: Iterable[BaselineScore],
     plans: Iterable[Plan] = (),
     held: HeldPlans | None = None,
 ) -> Result:
     """All aggregates of a run; timing, which is measured, is not among them."""
-    records, plans = list(records), list(plans)
+    rows, records, plans = PairRows.of(rows), Records.of(records), list(plans)
     measure = Measure(
         config.seed,
         config.resamples,
@@ -78,7 +85,7 @@ def compute_result(
     )
     credits = credits_by_context(rows, records, facts.contexts, facts.expected)
     contexts = {name: _context(measure, facts.dataset.name, name, rows, credits[name]) for name in facts.contexts}
-    blind = _baseline_credits(rows, baselines)
+    blind = baseline_credits(rows, baselines)
     scored = {name: measure.baseline(name, found) for name, found in blind.items()}
     written = {"plans": _plans(config, plans, held)} if plans else {}
     return Result(
@@ -97,30 +104,41 @@ def compute_result(
     )
 
 
-def _context(measure: Measure, suite: str, name: str, rows: Sequence[PairRow], credits: Credits) -> ContextResult:
+def _context(measure: Measure, suite: str, name: str, rows: PairRows, credits: Credits) -> ContextResult:
     found = measure.context(name, credits)
     published = published_scores(suite, rows, credits, name, measure.mean)
     return found if published is None else found.model_copy(update={"published": published})
 
 
-def _baseline_credits(rows: Sequence[PairRow], scores: Iterable[BaselineScore]) -> dict[str, Credits]:
-    by_name: dict[str, list[Record]] = {}
-    for score in scores:
-        by_name.setdefault(score.baseline, []).append(score.record())
-    return {name: credits_by_context(rows, records, ["none"], 1)["none"] for name, records in by_name.items()}
+def baseline_credits(rows: Iterable[PairRow], scores: Iterable[BaselineScore]) -> dict[str, Credits]:
+    """What each baseline earned: the answer with the higher score wins, equal scores are a tie."""
+    pairs, kept = PairRows.of(rows), BaselineScores.of(scores)
+    whose = np.array(kept.column("baseline"), dtype=object)
+    places = np.array([pairs.place.get(pair, -1) for pair in kept.column("pair")], dtype=np.int64)
+    margin = kept.numbers("chosen_score") - kept.numbers("rejected_score")
+    found = {}
+    for name in dict.fromkeys(kept.column("baseline")):
+        mine = np.flatnonzero((whose == name) & (places >= 0))
+        mine = mine[np.argsort(places[mine], kind="stable")]
+        credit = (1 + np.sign(margin[mine])) / 2
+        nothing = np.empty((len(mine), 0), dtype=np.int64)
+        right = (credit == 1.0).astype(np.float64)
+        earned = CreditRows(pairs, places[mine], credit, right, margin[mine], Records(), nothing)
+        found[name] = Credits(earned, 0, 0, Counter(), len(pairs) - len(mine))
+    return found
 
 
-def _usage(records: Sequence[Record], plans: Iterable[Plan]) -> Usage:
+def _usage(records: Records, plans: Iterable[Plan]) -> Usage:
     """What all answers took, each distinct call and plan once; what was spent today is in the timing."""
-    dropped = sum(len(record.dropped) for record in records)
-    posts = dropped + sum(record.posts for record in records)
-    calls = distinct_calls(records)
+    dropped = sum(map(len, records.column("dropped")))
+    posts = dropped + sum(records.column("posts"))
+    calls = list(records.uses().values())
     written = list({plan.key: plan for plan in plans}.values())
-    uses: list[CallUse | Plan] = [*calls, *written]
+    uses: list[Use | Plan] = [*calls, *written]
     return Usage(
         records=len(records),
         distinct_calls=len(calls),
-        calls_without_sharing=sum(len(record.calls) for record in records),
+        calls_without_sharing=sum(map(len, records.column("calls"))),
         plans=len(written),
         tokens_in=sum(use.tokens_in for use in uses),
         tokens_out=sum(use.tokens_out for use in uses),
@@ -138,11 +156,6 @@ def _plans(config: RunConfig, plans: Sequence[Plan], held: HeldPlans | None) -> 
         statuses=dict(sorted(Counter(plan.status for plan in written).items())),
         quality=None if held is None else summarise(held, seed=config.seed, resamples=config.resamples),
     )
-
-
-def distinct_calls(records: Iterable[Record]) -> list[CallUse]:
-    """The calls behind records, each once."""
-    return list({call.key: call for record in records for call in record.calls}.values())
 
 
 def _warnings(

@@ -5,61 +5,19 @@ Comparer gives log-odds, the two orders are averaged before deciding, which take
 where it gives bare verdicts, their credits are averaged, so a verdict that flips with the order is a tie.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple, overload
 
-from prbench.data.fingerprint import hash_text
-from prbench.types import Count, Frozen, Pair, Record, read_stances
+import numpy as np
+from numpy.typing import NDArray
 
-
-class PairRow(Frozen):
-    """What the statistics need of a pair: labels and lengths, no text. One line of a run's `pairs.jsonl`."""
-
-    id: str
-    user: str
-    question: str
-    """Content hash."""
-    answers: str = ""
-    """Content hash of chosen and rejected answer."""
-    category: str = ""
-    tags: Mapping[str, str] = {}
-    chosen_words: Count
-    rejected_words: Count
-
-    @classmethod
-    def of(cls, pair: Pair) -> "PairRow":
-        """Reduce a pair to its row."""
-        return cls(
-            id=pair.id,
-            user=pair.user,
-            question=hash_text(pair.question)[:16],
-            answers=hash_text(f"{pair.chosen}\x00{pair.rejected}")[:16],
-            category=pair.category,
-            tags=dict(pair.tags),
-            chosen_words=len(pair.chosen.split()),
-            rejected_words=len(pair.rejected.split()),
-        )
-
-    @property
-    def content(self) -> tuple[str, str, str, str]:
-        """What makes a pair the same pair in two runs."""
-        return (self.id, self.user, self.question, self.answers)
-
-    @property
-    def item(self) -> str:
-        """What is asked: the pair of items where a suite says so, for all may share a question; else the question."""
-        return self.tags.get("item_pair", self.question)
-
-    @property
-    def stances(self) -> dict[str, str]:
-        """What decides the pair and which pole its user wants there, by axis."""
-        return read_stances(self.tags)
-
-    @property
-    def unit(self) -> str:
-        """What is independent of what: the couple where users come in couples, else the user."""
-        return self.tags.get("couple", self.user)
+from prbench.results.records import Records
+from prbench.results.rows import PairRow, PairRows
+from prbench.stats import Clusters
+from prbench.stats.arrays import Codes, Floats
+from prbench.types import Record
 
 
 class Credit(NamedTuple):
@@ -74,18 +32,95 @@ class Credit(NamedTuple):
     records: tuple[Record, ...]
 
 
+class CreditRows(Sequence[Credit]):
+    """What a model earned on many pairs, by column; a `Credit` is made where one is asked for.
+
+    Args:
+        pairs: All pairs of the run.
+        places: Which of them these are.
+        credit: What each earned.
+        strict: 1 where every verdict was right.
+        margin: Mean preference for the chosen answer, NaN where there is none.
+        records: All records of the run.
+        behind: Places of the records behind each pair, one row each, padded with −1.
+    """
+
+    def __init__(
+        self,
+        pairs: PairRows,
+        places: Codes,
+        credit: Floats,
+        strict: Floats,
+        margin: Floats,
+        records: Records,
+        behind: Codes,
+    ) -> None:
+        self.pairs, self.places, self.credit, self.strict, self.margin = pairs, places, credit, strict, margin
+        self.records, self.behind = records, behind
+
+    def take(self, chosen: NDArray[np.bool_] | Codes) -> "CreditRows":
+        """Some of them, by a mask or by positions."""
+        earned = (self.credit[chosen], self.strict[chosen], self.margin[chosen])
+        return CreditRows(self.pairs, self.places[chosen], *earned, self.records, self.behind[chosen])
+
+    @cached_property
+    def clusters(self) -> Clusters:
+        """What varies together: users (or couples of users) and questions."""
+        return Clusters(self.pairs.units, self.pairs.items).take(self.places)
+
+    def verdicts(self, order: str) -> NDArray[Any] | None:
+        """The verdict on each pair in an order, of the first repeat; None where some pair was not shown in it."""
+        behind = np.where(self.behind >= 0, self.behind, 0)
+        right = (self.behind >= 0) & (self.records.orders[behind] == self.records.order_number(order))
+        right &= self.records.numbers("repeat")[behind] == 0
+        if not right.any(axis=1).all():
+            return None
+        verdicts: NDArray[Any] = self.records.verdicts[behind[np.arange(len(self)), right.argmax(axis=1)]]
+        return verdicts
+
+    def labels(self, column: Sequence[str | None]) -> list[str | None]:
+        """The entries of these pairs in a column of all pairs."""
+        return [column[place] for place in self.places.tolist()]
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    @overload
+    def __getitem__(self, index: int) -> Credit: ...
+    @overload
+    def __getitem__(self, index: slice) -> "CreditRows": ...
+    def __getitem__(self, index: int | slice) -> "Credit | CreditRows":
+        if isinstance(index, slice):
+            return self.take(np.arange(len(self))[index])
+        margin = float(self.margin[index])
+        return Credit(
+            row=self.pairs[int(self.places[index])],
+            credit=float(self.credit[index]),
+            strict=float(self.strict[index]),
+            margin=None if np.isnan(margin) else margin,
+            records=tuple(self.records[place] for place in self.behind[index].tolist() if place >= 0),
+        )
+
+    def __iter__(self) -> Iterator[Credit]:
+        return (self[index] for index in range(len(self)))
+
+
 class Credits(NamedTuple):
     """One context's credits, and what is missing from them."""
 
-    rows: list[Credit]
-    invalid: list[Record]
-    failed: list[Record]
+    rows: CreditRows
+    invalid: int
+    """Records without a readable verdict."""
+    failed: int
+    """Records without an answer."""
+    reasons: Counter[str]
+    """Why."""
     missing: int
     """Pairs without a credit, for whatever reason."""
 
 
 def credits_by_context(
-    rows: Sequence[PairRow], records: Iterable[Record], contexts: Sequence[str], expected: int
+    rows: Iterable[PairRow], records: Iterable[Record], contexts: Sequence[str], expected: int
 ) -> dict[str, Credits]:
     """Sort records by context and pair, and reduce each pair to its credit.
 
@@ -95,44 +130,63 @@ def credits_by_context(
         contexts: Which contexts to return, in order.
         expected: Records that make a pair complete (orders × repeats).
     """
-    found: dict[str, dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
-    for record in records:
-        found[record.context][record.pair].append(record)
-    return {context: _credits(rows, found[context], expected) for context in contexts}
+    pairs, kept = PairRows.of(rows), Records.of(records)
+    place_of = pairs.place
+    places = np.array([place_of.get(pair, -1) for pair in kept.column("pair")], dtype=np.int64)
+    number = {context: code for code, context in enumerate(contexts)}
+    codes = np.array([number.get(context, -1) for context in kept.column("context")], dtype=np.int64)
+    codes[places < 0] = -1
+    return {context: _credits(pairs, kept, places, codes == code, expected) for context, code in number.items()}
 
 
-def _credits(rows: Sequence[PairRow], by_pair: Mapping[str, list[Record]], expected: int) -> Credits:
-    credits = Credits([], [], [], 0)
-    missing = 0
-    for row in rows:
-        records = sorted(by_pair.get(row.id, ()), key=lambda record: (record.repeat, record.order))
-        credits.invalid.extend(record for record in records if record.status == "invalid")
-        credits.failed.extend(record for record in records if record.status == "failed")
-        if len(records) < expected or any(record.credit is None for record in records):
-            missing += 1
-        else:
-            credits.rows.append(_credit(row, records))
-    return credits._replace(missing=missing)
+def _credits(pairs: PairRows, records: Records, places: Codes, mask: NDArray[np.bool_], expected: int) -> Credits:
+    found = np.flatnonzero(mask)
+    repeats = records.numbers("repeat")[found] if len(found) else np.empty(0, dtype=np.int64)
+    order = np.lexsort((records.orders[found], repeats, places[found]))
+    found, repeats = found[order], repeats[order]
+    earned, margins = records.earned[found], records.margins[found]
+    size = len(pairs)
+    count = np.bincount(places[found], minlength=size)
+    unread = np.bincount(places[found], weights=np.isnan(earned), minlength=size)
+    complete = (count >= max(expected, 1)) & (unread == 0)
+    inside = complete[places[found]]
+    rows = _reduced(pairs, records, places, found[inside], repeats[inside], earned[inside], margins[inside])
+    statuses, reasons = records.column("status"), records.column("reason")
+    bad = [place for place in found.tolist() if statuses[place] != "ok"]
+    counts = Counter(statuses[place] for place in bad)
+    why = Counter(reasons[place] or statuses[place] for place in bad)
+    return Credits(rows, counts["invalid"], counts["failed"], why, size - int(complete.sum()))
 
 
-def _credit(row: PairRow, records: Sequence[Record]) -> Credit:
-    by_repeat: dict[int, list[Record]] = defaultdict(list)
-    for record in records:
-        by_repeat[record.repeat].append(record)
-    earned = [_earned(group) for group in by_repeat.values()]
-    margins = [record.margin for record in records if record.margin is not None]
-    return Credit(
-        row=row,
-        credit=sum(earned) / len(earned),
-        strict=float(all(record.credit == 1.0 for record in records)),
-        margin=sum(margins) / len(margins) if len(margins) == len(records) else None,
-        records=tuple(records),
+def _reduced(
+    pairs: PairRows, records: Records, places: Codes, found: Codes, repeats: Codes, earned: Floats, margins: Floats
+) -> CreditRows:
+    """One credit for each pair; records come sorted by pair, repeat and order, and all of them have a verdict."""
+    whose = places[found]
+    new_pair = np.flatnonzero(np.diff(whose, prepend=-1))
+    pair = np.cumsum(np.diff(whose, prepend=-1) != 0) - 1
+    new_repeat = (np.diff(whose, prepend=-1) != 0) | (np.diff(repeats, prepend=-1) != 0)
+    repeat = np.cumsum(new_repeat) - 1
+    by_repeat = _earned(repeat, earned, margins)
+    pair_of_repeat = pair[np.flatnonzero(new_repeat)]
+    size = len(new_pair)
+    count = np.bincount(pair, minlength=size)
+    behind = np.full((size, int(count.max(initial=0))), -1, dtype=np.int64)
+    behind[pair, np.arange(len(found)) - np.repeat(new_pair, count)] = found
+    return CreditRows(
+        pairs,
+        whose[new_pair],
+        np.bincount(pair_of_repeat, weights=by_repeat, minlength=size) / np.bincount(pair_of_repeat, minlength=size),
+        (np.bincount(pair, weights=earned == 1.0, minlength=size) == count).astype(np.float64),
+        np.bincount(pair, weights=margins, minlength=size) / count,
+        records,
+        behind,
     )
 
 
-def _earned(orders: Sequence[Record]) -> float:
-    margins = [record.margin for record in orders if record.margin is not None]
-    if len(margins) == len(orders):
-        total = sum(margins)
-        return 1.0 if total > 0 else 0.0 if total < 0 else 0.5
-    return sum(record.credit or 0.0 for record in orders) / len(orders)
+def _earned(repeat: Codes, earned: Floats, margins: Floats) -> Floats:
+    """The credit of each repeat: by the sum of its margins where all orders have one, else the mean of its credits."""
+    total = np.bincount(repeat, weights=margins)
+    mean = np.bincount(repeat, weights=earned) / np.maximum(np.bincount(repeat), 1)
+    found: Floats = np.where(np.isnan(total), mean, (1 + np.sign(total)) / 2)
+    return found

@@ -3,13 +3,15 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from prbench.results.credits import Credit
+from numpy.typing import ArrayLike
+
+from prbench.results.credits import Credit, CreditRows
 from prbench.results.effects import EFFECTS
 from prbench.results.verdict import RULE
 from prbench.stats import Estimate
 from prbench.types import CONTEXTS, context_names
 
-Mean = Callable[[Sequence[Credit], Sequence[float]], Estimate]
+Mean = Callable[[Sequence[Credit], ArrayLike], Estimate]
 """Mean of shares, one for each pair, with the clustered interval that all metrics have."""
 
 
@@ -22,7 +24,7 @@ class Metric(NamedTuple):
 
 
 def _strict(rows: Sequence[Credit], mean: Mean) -> Estimate:
-    return mean(rows, [row.strict for row in rows])
+    return mean(rows, rows.strict if isinstance(rows, CreditRows) else [row.strict for row in rows])
 
 
 METRICS: dict[str, Metric] = {

@@ -14,7 +14,9 @@ import tomli_w
 from pydantic import BaseModel
 
 from prbench import files
+from prbench.columns import ModelColumns
 from prbench.errors import RunError
+from prbench.results.records import Records
 from prbench.types import Record
 
 M = TypeVar("M", bound=BaseModel)
@@ -40,16 +42,15 @@ class RunFolder:
             )
         return folder
 
-    def records(self) -> dict[tuple[str, str, str, int], Record]:
-        """All whole records by slot; a later one replaces an earlier one."""
+    def records(self) -> Records:
+        """All whole records; a later one replaces an earlier one of the same slot."""
         hint = "remove the line, and the same command makes that record again"
-        found = files.read_models(self.records_path, Record, raises=RunError, hint=hint)
-        return {record.slot: record for record in found}
+        return Records(files.read_models(self.records_path, Record, raises=RunError, hint=hint))
 
-    def lines(self, name: str, model: type[M]) -> list[M]:
+    def lines(self, name: str, model: type[M]) -> Iterator[M]:
         """Read one of the JSONL files that are written whole; one that is missing has no lines."""
         hint = "the command that made the run writes the file anew"
-        return list(files.read_models(self.path / name, model, raises=RunError, hint=hint))
+        return files.read_models(self.path / name, model, raises=RunError, hint=hint)
 
     def read_json(self, name: str) -> Any:
         """Read one of the small JSON files."""
@@ -68,8 +69,12 @@ class RunFolder:
         files.write_json(self.path / name, data)
 
     def write_lines(self, name: str, rows: Iterable[BaseModel]) -> None:
-        """Replace a JSONL file whole."""
-        files.write_whole(self.path / name, "".join(row.model_dump_json(exclude_defaults=True) + "\n" for row in rows))
+        """Replace a JSONL file whole, line by line."""
+        with files.replacing(self.path / name) as partial, partial.open("wb") as file:
+            if isinstance(rows, ModelColumns):
+                file.writelines(rows.lines())
+            else:
+                file.writelines(row.model_dump_json(exclude_defaults=True).encode() + b"\n" for row in rows)
 
     def write_config(self, data: dict[str, Any]) -> None:
         """Replace `config.toml` whole."""

@@ -37,7 +37,7 @@ def load_run(path: Path | str) -> Loaded:
     folder = RunFolder.existing(path)
     require_verified(path)
     result, facts = read_result(folder), read_facts(folder)
-    rows, records = read_rows(folder), folder.records().values()
+    rows, records = read_rows(folder), folder.records()
     with checked(folder.path, raises=RunError, hint="the command that made the run computes it anew"):
         credits = credits_by_context(rows, records, facts.contexts, facts.expected)
     by_pair = {name: {row.row.content: row for row in found.rows} for name, found in credits.items()}

@@ -7,16 +7,17 @@ others are computed.
 import itertools
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from statistics import fmean
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from prbench import stats
-from prbench.results.credits import Credit, Credits
+from prbench.results.credits import Credit, CreditRows, Credits
 from prbench.results.definitions import METRICS
 from prbench.results.effects import (
     DIFFERENCES,
@@ -29,7 +30,8 @@ from prbench.results.effects import (
 )
 from prbench.results.result import BaselineResult, ContextResult, Effects, Headroom, JuryResult, Soundness, WorstGroup
 from prbench.stats import Clusters, Estimate, LengthBias, Standing
-from prbench.types import POSTS_OF, Context, Record
+from prbench.stats.arrays import Codes, Floats
+from prbench.types import POSTS_OF, Context
 
 Json = dict[str, Any]
 """Some fields of a result."""
@@ -69,10 +71,10 @@ class Measure:
     def context(self, name: str, credits: Credits) -> ContextResult:
         """Everything about one context."""
         rows = credits.rows
-        categories = self._groups(name, rows, lambda row: row.row.category)
-        by = {tag: self._groups(name, rows, partial(_tag, tag)) for tag in self._by}
+        categories = self._groups(name, rows, rows.pairs.column("category"))
+        by = {tag: self._groups(name, rows, rows.pairs.tag(tag)) for tag in self._by}
         further: Json = {}
-        if rows:
+        if len(rows):
             further |= self._users(name, rows) | self._mirror(name, rows)
             further |= self._calibration(name, rows) | self._position(name, rows) | self._jury(name, rows)
         if relation := self._relation(name, rows):
@@ -85,7 +87,7 @@ class Measure:
             leaks=Context.parse(name).leaks,
             accuracy=self.accuracy(f"{name} accuracy", rows),
             strict_accuracy=strict,
-            ties=stats.wilson(sum(row.credit == 0.5 for row in rows), len(rows)),
+            ties=stats.wilson(int((rows.credit == 0.5).sum()), len(rows)),
             **self._missing(credits),
             categories=categories,
             by=by,
@@ -97,27 +99,26 @@ class Measure:
     def baseline(self, name: str, credits: Credits) -> BaselineResult:
         """What is told of a baseline: accuracy, whole and by group."""
         rows = credits.rows
-        further = self._users(name, rows) | self._mirror(name, rows) if rows else {}
+        further = self._users(name, rows) | self._mirror(name, rows) if len(rows) else {}
         return BaselineResult(
             accuracy=self.accuracy(f"{name} accuracy", rows),
-            categories=self._groups(name, rows, lambda row: row.row.category),
-            by={tag: self._groups(name, rows, partial(_tag, tag)) for tag in self._by},
+            categories=self._groups(name, rows, rows.pairs.column("category")),
+            by={tag: self._groups(name, rows, rows.pairs.tag(tag)) for tag in self._by},
             **further,
         )
 
     def accuracy(self, name: str, rows: Sequence[Credit]) -> Estimate:
         """Mean credit of some pairs; the name seeds the resampling behind its interval."""
-        return self.mean(name, rows, [row.credit for row in rows])
+        return self.mean(name, rows, credit_of(rows))
 
     def groups(self, rows: Mapping[str, Credits]) -> dict[str, str]:
         """Letters for the lines of a table: two lines that share one cannot be told apart on these pairs."""
-        places = rank_credits({name: {row.row.id: row for row in found.rows} for name, found in rows.items()})
+        places = rank_rows({name: found.rows for name, found in rows.items()})
         return {place.name: "".join(place.letters) for place in places} if len(places) > 1 else {}
 
     def effects(self, credits: Mapping[str, Credits]) -> Effects:
         """What showing the user changes, as far as the contexts allow."""
-        rows = [row for found in credits.values() for row in found.rows]
-        if rows and all(POSTS_OF in row.row.tags for row in rows):  # nobody's own posts: there is no gain to speak of
+        if _lent(credits):  # nobody's own posts: there is no gain to speak of
             shown = shown_context(credits)
             if shown is None or SOUNDNESS.control not in credits:
                 return Effects()
@@ -137,14 +138,14 @@ class Measure:
     def _rng(self, name: str) -> np.random.Generator:
         return np.random.default_rng([self._seed, zlib.crc32(name.encode())])
 
-    def mean(self, name: str, rows: Sequence[Credit], values: Sequence[float]) -> Estimate:
+    def mean(self, name: str, rows: Sequence[Credit], values: ArrayLike) -> Estimate:
         """Mean of shares, one for each row; the name seeds the resampling behind its interval."""
-        if not rows:
+        if not len(rows):
             return Estimate.undefined()
-        clusters = clusters_of(rows)
-        if set(values) in ({0.0}, {1.0}):  # nothing varies, but what so few units show is not certain
-            return replace(stats.wilson(values[0] * clusters.units, clusters.units), n=len(rows))
-        return stats.mean_interval(values, clusters, self._rng(name), resamples=self._resamples, bounds=(0.0, 1.0))
+        shares, clusters = np.asarray(values, dtype=np.float64), clusters_of(rows)
+        if shares.min() == shares.max() and shares[0] in (0.0, 1.0):  # nothing varies, yet few units show little
+            return replace(stats.wilson(float(shares[0]) * clusters.units, clusters.units), n=len(rows))
+        return stats.mean_interval(shares, clusters, self._rng(name), resamples=self._resamples, bounds=(0.0, 1.0))
 
     def _metric(self, metric: str, name: str, rows: Sequence[Credit]) -> Estimate | None:
         """A metric in a context, where `METRICS` says how it follows from credits."""
@@ -153,72 +154,70 @@ class Measure:
 
     def _missing(self, credits: Credits) -> Json:
         pairs = len(credits.rows) + credits.missing
-        earned = sum(row.credit for row in credits.rows)
+        earned = sum(credits.rows.credit.tolist())
+        reasons = sorted(credits.reasons.items(), key=lambda item: (-item[1], item[0]))
         return {
             "pairs": pairs,
             "without_verdict": stats.wilson(credits.missing, pairs),
-            "invalid_records": len(credits.invalid),
-            "failed_records": len(credits.failed),
-            "reasons": _reasons([*credits.invalid, *credits.failed]),
+            "invalid_records": credits.invalid,
+            "failed_records": credits.failed,
+            "reasons": dict(reasons[:20]),
             "bounds": stats.accuracy_bounds(len(credits.rows), earned, credits.missing),
         }
 
-    def _groups(self, name: str, rows: Sequence[Credit], label: Callable[[Credit], str]) -> dict[str, Estimate]:
-        groups: dict[str, list[Credit]] = defaultdict(list)
-        for row in rows:
-            groups[label(row)].append(row)
-        return {key or "(none)": self.accuracy(f"{name} {key}", groups[key]) for key in sorted(groups)}
+    def _groups(self, name: str, rows: CreditRows, column: Sequence[str | None]) -> dict[str, Estimate]:
+        """Accuracy by what pairs have in a column."""
+        groups: dict[str, list[int]] = defaultdict(list)
+        for index, label in enumerate(rows.labels(column)):
+            groups[label or ""].append(index)
+        return {
+            key or "(none)": self.accuracy(f"{name} {key}", rows.take(np.array(groups[key]))) for key in sorted(groups)
+        }
 
-    def _users(self, name: str, rows: Sequence[Credit]) -> Json:
-        users = [row.row.user for row in rows]
+    def _users(self, name: str, rows: CreditRows) -> Json:
+        users = rows.labels(rows.pairs.column("user"))
         rng = self._rng(f"{name} users")
-        return {"coverage": stats.user_coverage([row.credit for row in rows], users, rng, resamples=self._resamples)}
+        return {"coverage": stats.user_coverage(rows.credit, users, rng, resamples=self._resamples)}
 
-    def _mirror(self, name: str, rows: Sequence[Credit]) -> Json:
-        halves = [row for row in rows if "mirror" in row.row.tags]
-        if not halves:
+    def _mirror(self, name: str, rows: CreditRows) -> Json:
+        halves = rows.take(rows.pairs.mirrors[rows.places] >= 0)
+        if not len(halves):
             return {}
-        result: Json = {}
-        couple_of = _users_by_mirror(halves)
-        result["mirror_consistency"] = stats.mirror_consistency(
-            [row.credit for row in halves],
-            [row.row.tags["mirror"] for row in halves],
-            Clusters.of([couple_of[row.row.tags["mirror"]] for row in halves], [row.row.item for row in halves]),
-            self._rng(f"{name} mirror"),
-            resamples=self._resamples,
-        )
-        coupled = [row for row in rows if "couple" in row.row.tags]
-        if coupled:
-            result["couple_coverage"] = stats.couple_coverage(
-                [row.credit for row in coupled],
-                [row.row.user for row in coupled],
-                [row.row.tags["couple"] for row in coupled],
+        mirrors = halves.pairs.mirrors[halves.places]
+        result: Json = {
+            "mirror_consistency": stats.mirror_consistency(
+                halves.credit,
+                mirrors,
+                Clusters(_couples(mirrors, halves.pairs.users[halves.places]), halves.clusters.questions),
+                self._rng(f"{name} mirror"),
+                resamples=self._resamples,
             )
+        }
+        couples = rows.labels(rows.pairs.tag("couple"))
+        coupled = [index for index, couple in enumerate(couples) if couple is not None]
+        if coupled:
+            part = rows.take(np.array(coupled))
+            users = part.labels(rows.pairs.column("user"))
+            result["couple_coverage"] = stats.couple_coverage(part.credit, users, [couples[index] for index in coupled])
         return result
 
-    def _calibration(self, name: str, rows: Sequence[Credit]) -> Json:
+    def _calibration(self, name: str, rows: CreditRows) -> Json:
         rated = any(record.order == "rated" for record in rows[0].records)
-        if (rated and not self._calibrated) or any(row.margin is None for row in rows):
+        if (rated and not self._calibrated) or np.isnan(rows.margin).any():
             return {}
-        margins = np.array([row.margin for row in rows], dtype=float)
-        probability = 0.5 * (1 + np.tanh(margins / 2))  # Bradley–Terry: σ(r_chosen − r_rejected)
+        probability = 0.5 * (1 + np.tanh(rows.margin / 2))  # Bradley–Terry: σ(r_chosen − r_rejected)
         rng = self._rng(f"{name} calibration")
-        return {"calibration": stats.calibration(probability, clusters_of(rows), rng, resamples=self._resamples)}
+        return {"calibration": stats.calibration(probability, rows.clusters, rng, resamples=self._resamples)}
 
-    def _position(self, name: str, rows: Sequence[Credit]) -> Json:
-        verdicts = [{record.order: record.verdict for record in row.records if record.repeat == 0} for row in rows]
-        if not all("chosen-second" in verdict for verdict in verdicts):
+    def _position(self, name: str, rows: CreditRows) -> Json:
+        first, second = rows.verdicts("chosen-first"), rows.verdicts("chosen-second")
+        if first is None or second is None:
             return {}
-        found = stats.position_bias(
-            [verdict["chosen-first"] for verdict in verdicts],
-            [verdict["chosen-second"] for verdict in verdicts],
-            clusters_of(rows),
-            self._rng(f"{name} position"),
-            resamples=self._resamples,
-        )
+        rng = self._rng(f"{name} position")
+        found = stats.position_bias(first.tolist(), second.tolist(), rows.clusters, rng, resamples=self._resamples)
         return {"position": found}
 
-    def _jury(self, name: str, rows: Sequence[Credit]) -> Json:
+    def _jury(self, name: str, rows: CreditRows) -> Json:
         if not self._jurors or not all(record.jurors for row in rows for record in row.records):
             return {}
         alone: dict[str, Estimate] = {}
@@ -235,61 +234,90 @@ class Measure:
         )
         return {"jury": found}
 
-    def _length(self, name: str, rows: Sequence[Credit]) -> LengthBias | None:
-        if not rows:
+    def _length(self, name: str, rows: CreditRows) -> LengthBias | None:
+        if not len(rows):
             return None
         return stats.length_bias(
-            [row.credit for row in rows],
-            [row.row.chosen_words for row in rows],
-            [row.row.rejected_words for row in rows],
-            clusters_of(rows),
+            rows.credit,
+            rows.pairs.chosen_words[rows.places],
+            rows.pairs.rejected_words[rows.places],
+            rows.clusters,
             self._rng(f"{name} length"),
             resamples=self._resamples,
         )
 
-    def _relation(self, name: str, rows: Sequence[Credit]) -> dict[str, Estimate]:
+    def _relation(self, name: str, rows: CreditRows) -> dict[str, Estimate]:
         """Accuracy by whether the user who was shown agrees with, opposes or is silent on what decides the pair."""
-        groups: dict[str, list[Credit]] = defaultdict(list)
-        for row in rows:
-            shown = row.records[0].shown_user
-            if shown is not None and shown != row.row.user and row.row.stances:
-                groups[relation(row.row.stances, self._stances.get(shown, {}))].append(row)
-        return {key: self.accuracy(f"{name} shown {key}", group) for key, group in sorted(groups.items())}
+        groups: dict[str, list[int]] = defaultdict(list)
+        shown_users, users = rows.records.column("shown_user"), rows.pairs.column("user")
+        firsts = rows.behind[:, 0].tolist() if rows.behind.shape[1] else []
+        for index, (place, first) in enumerate(zip(rows.places.tolist(), firsts, strict=False)):
+            shown, wanted = shown_users[first], rows.pairs.stances[place]
+            if shown is not None and shown != users[place] and wanted:
+                groups[relation(wanted, self._stances.get(shown, {}))].append(index)
+        return {
+            key: self.accuracy(f"{name} shown {key}", rows.take(np.array(group)))
+            for key, group in sorted(groups.items())
+        }
 
     def _difference(self, name: str, one: Credits, two: Credits) -> Estimate:
         rows, a, b = _common(one, two)
-        if not rows:
+        if not len(rows):
             return Estimate.undefined()
-        return stats.difference_interval(a, b, clusters_of(rows), self._rng(name), resamples=self._resamples)
+        return stats.difference_interval(a, b, rows.clusters, self._rng(name), resamples=self._resamples)
 
     def _soundness(self, shown: Credits, none: Credits) -> Soundness:
         parts = {**{name: (name,) for name in HIGH_STAKES}, HIGH_STAKES_TOGETHER: HIGH_STAKES}
+        category = shown.rows.labels(shown.rows.pairs.column("category"))
         by = {
-            name: self._difference(f"{SOUNDNESS.key} {name}", shown._replace(rows=kept), none)
+            name: self._difference(
+                f"{SOUNDNESS.key} {name}", shown._replace(rows=shown.rows.take(np.array(kept))), none
+            )
             for name, categories in parts.items()
-            if (kept := [row for row in shown.rows if row.row.category in categories])
+            if (kept := [index for index, label in enumerate(category) if label in categories])
         }
         whole = self._difference(SOUNDNESS.key, shown, none)
         return Soundness(whole.value, whole.low, whole.high, whole.n, by)
 
     def _headroom(self, own: Credits, none: Credits, oracle: Credits) -> Headroom | None:
         rows, a, b = _common(own, none)
-        top = {row.row.id: row.credit for row in oracle.rows}
-        kept = [i for i, row in enumerate(rows) if row.row.id in top]
-        if not kept:
+        there, top = _looked_up(oracle.rows, rows)
+        if not there.any():
             return None
-        chosen = [rows[i] for i in kept]
-        gained = [a[i] - b[i] for i in kept]
-        possible = [top[rows[i].row.id] - b[i] for i in kept]
+        chosen, gained, possible = rows.take(there), (a - b)[there], (top - b)[there]
         ratio = stats.ratio_interval(
-            gained, possible, clusters_of(chosen), self._rng("headroom"), resamples=self._resamples
+            gained, possible, chosen.clusters, self._rng("headroom"), resamples=self._resamples
         )
         return None if ratio is None else Headroom(ratio.value, ratio.low, ratio.high, ratio.n)
 
 
 def clusters_of(rows: Sequence[Credit]) -> Clusters:
     """What varies together: users (or couples of users) and questions."""
+    if isinstance(rows, CreditRows):
+        return rows.clusters
     return Clusters.of([row.row.unit for row in rows], [row.row.item for row in rows])
+
+
+def credit_of(rows: Sequence[Credit]) -> ArrayLike:
+    """What each of these pairs earned."""
+    return rows.credit if isinstance(rows, CreditRows) else [row.credit for row in rows]
+
+
+def rank_rows(judged: Mapping[str, CreditRows]) -> tuple[Standing, ...]:
+    """Rank contexts and baselines of one run by their credits, as `rank_credits` ranks models."""
+    some = [rows for rows in judged.values() if len(rows)]
+    if not some:
+        return ()
+    pairs = some[0].pairs
+    credits = {}
+    anybody = np.zeros(len(pairs), dtype=np.bool_)
+    for name, rows in judged.items():
+        credits[name] = np.full(len(pairs), np.nan)
+        credits[name][rows.places] = rows.credit
+        anybody[rows.places] = True
+    order = pairs.in_order[anybody[pairs.in_order]]
+    clusters = Clusters(pairs.units, pairs.items).take(order)
+    return stats.significance_groups({name: found[order] for name, found in credits.items()}, clusters)
 
 
 def rank_credits(judged: Mapping[str, Mapping[Key, Credit]]) -> tuple[Standing, ...]:
@@ -335,17 +363,36 @@ def _agreement(said: Sequence[str]) -> float:
     return fmean(one == two for one, two in itertools.combinations(said, 2))
 
 
-def _common(one: Credits, two: Credits) -> tuple[list[Credit], list[float], list[float]]:
-    other = {row.row.id: row.credit for row in two.rows}
-    rows = [row for row in one.rows if row.row.id in other]
-    return rows, [row.credit for row in rows], [other[row.row.id] for row in rows]
+def _common(one: Credits, two: Credits) -> tuple[CreditRows, Floats, Floats]:
+    there, other = _looked_up(two.rows, one.rows)
+    rows = one.rows.take(there)
+    return rows, rows.credit, other[there]
 
 
-def _users_by_mirror(rows: Sequence[Credit]) -> dict[str, str]:
-    users: dict[str, set[str]] = defaultdict(set)
-    for row in rows:
-        users[row.row.tags["mirror"]].add(row.row.user)
-    return {mirror: "\x00".join(sorted(pair)) for mirror, pair in users.items()}
+def _looked_up(source: CreditRows, rows: CreditRows) -> tuple[NDArray[np.bool_], Floats]:
+    """The credits that `source` has on the pairs of `rows`, and where it has one; both are of one run."""
+    credit = np.full(len(rows.pairs), np.nan)
+    credit[source.places] = source.credit
+    found: Floats = credit[rows.places]
+    return ~np.isnan(found), found
+
+
+def _couples(mirrors: Codes, users: Codes) -> Codes:
+    """For each half, the number of the users who meet its mirror, in the order of their names."""
+    size = int(mirrors.max()) + 1
+    low, high = np.full(size, np.iinfo(np.int64).max), np.full(size, -1)
+    np.minimum.at(low, mirrors, users)
+    np.maximum.at(high, mirrors, users)
+    high[high == low] = -1  # a half whose other one has no verdict
+    label = low[mirrors] * (int(users.max()) + 2) + high[mirrors] + 1
+    codes: Codes = np.unique(label, return_inverse=True)[1].astype(np.int64)
+    return codes
+
+
+def _lent(credits: Mapping[str, Credits]) -> bool:
+    """Whether there are credits and every one is on a pair with somebody else's posts."""
+    some = [found.rows for found in credits.values() if len(found.rows)]
+    return bool(some) and all(None not in rows.labels(rows.pairs.tag(POSTS_OF)) for rows in some)
 
 
 def _worst(groups: Mapping[str, Estimate]) -> WorstGroup | None:
@@ -354,14 +401,3 @@ def _worst(groups: Mapping[str, Estimate]) -> WorstGroup | None:
         return None
     key = min(scored, key=lambda name: scored[name])
     return WorstGroup(group=key, **groups[key].to_json())
-
-
-def _tag(tag: str, row: Credit) -> str:
-    return row.row.tags.get(tag, "")
-
-
-def _reasons(records: Sequence[Record]) -> dict[str, int]:
-    counts: dict[str, int] = defaultdict(int)
-    for record in records:
-        counts[record.reason or record.status] += 1
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:20])

@@ -5,7 +5,7 @@ them that follows from something else is computed from it: latencies from the re
 from their parts. A folder that is older than the file is held against the rest alone.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from prbench import files, stats
@@ -13,8 +13,8 @@ from prbench.calls.budget import FILE as SPEND
 from prbench.calls.budget import read_spending
 from prbench.errors import RunError
 from prbench.plan import Plan
-from prbench.results.compute import distinct_calls
 from prbench.results.folder import RunFolder
+from prbench.results.records import Records
 from prbench.results.result import Timing, Usage
 from prbench.stats import Estimate
 from prbench.types import Record
@@ -41,7 +41,7 @@ def write_measured(folder: RunFolder, timing: Timing) -> None:
 
 def latencies(records: Iterable[Record]) -> dict[str, Estimate | None]:
     """Quantiles of the time that records with a verdict took."""
-    found = [record.latency_ms for record in records if record.status == "ok" and record.latency_ms > 0]
+    found = Records.of(records).latencies_ms()
     return {
         "latency_ms_p50": stats.quantile(found, 0.5) if found else None,
         "latency_ms_p95": stats.quantile(found, 0.95) if found else None,
@@ -50,12 +50,12 @@ def latencies(records: Iterable[Record]) -> dict[str, Estimate | None]:
 
 def paid_usd(records: Iterable[Record], plans: Iterable[Plan]) -> float:
     """What the answers that are kept have cost this run; those from the cache were paid by another."""
-    calls = [call for call in distinct_calls(records) if not call.cached]
-    return sum(plan.cost_usd for plan in plans) + sum(call.cost_usd for call in calls)
+    uses = Records.of(records).uses().values()
+    return sum(plan.cost_usd for plan in plans) + sum(use.cost_usd for use in uses if not use.cached)
 
 
 def expected(
-    folder: RunFolder, timing: Timing, usage: Usage, records: Sequence[Record], plans: Iterable[Plan]
+    folder: RunFolder, timing: Timing, usage: Usage, records: Records, plans: Iterable[Plan]
 ) -> Iterator[Expected]:
     """Every field of a timing that something else in the folder speaks of."""
     said = _fields(timing)

@@ -1,12 +1,12 @@
 """`records.parquet`: the records as one table, for other tools."""
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from prbench import files
 from prbench.errors import RunError
+from prbench.results.records import Records
 from prbench.types import Record
 
 TABLE = "records.parquet"
@@ -17,25 +17,33 @@ _LISTS = ("dropped", "raw", "jurors", "calls")
 
 def write_parquet(path: Path, records: Iterable[Record]) -> None:
     """Write all records; of a call only its key."""
-    import pyarrow as arrow
     import pyarrow.parquet as parquet
 
-    rows = [table_row(record) for record in records]
-    columns = {name: arrow.array([row[name] for row in rows], _type(name)) for name in Record.model_fields}
     with files.replacing(path) as partial:
-        parquet.write_table(arrow.table(columns), partial)
+        parquet.write_table(as_table(Records.of(records)), partial)
 
 
-def read_table(path: Path) -> list[dict[str, Any]]:
-    """Read all rows and all columns, whatever they are called."""
-    return list(files.parquet_rows(path, raises=RunError, hint="the command that made the run writes it anew"))
+def as_table(records: Records) -> Any:
+    """All records as an Arrow table."""
+    import pyarrow as arrow
+
+    return arrow.table({name: _array(records, name) for name in Record.model_fields})
 
 
-def table_row(record: Record) -> dict[str, Any]:
-    """A record as a row of the table."""
-    row: dict[str, Any] = json.loads(record.model_dump_json())
-    row["calls"] = [call["key"] for call in row["calls"]]
-    return row
+def read_table(path: Path) -> Any:
+    """Read the table of a run, whatever its columns are called."""
+    return files.read_parquet(path, raises=RunError, hint="the command that made the run writes it anew")
+
+
+def _array(records: Records, name: str) -> Any:
+    import pyarrow as arrow
+
+    if name in _FLOATS:
+        return arrow.array(records.numbers(name), _type(name), from_pandas=True)  # NaN is null
+    if name == "calls":
+        keys = ([key for key, _ in calls] for calls in records.column(name))
+        return arrow.array(keys, _type(name), size=len(records))
+    return arrow.array(records.column(name), _type(name))
 
 
 def _type(name: str) -> Any:

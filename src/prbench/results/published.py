@@ -15,11 +15,14 @@ from dataclasses import replace
 from statistics import fmean
 from typing import NamedTuple
 
-from prbench.results.credits import Credit, Credits, PairRow
+from numpy.typing import ArrayLike
+
+from prbench.results.credits import Credit, Credits
+from prbench.results.rows import PairRow, PairRows
 from prbench.stats import Estimate
 from prbench.types import CHOSEN_ANSWER, ITEM, REJECTED_ANSWER, Frozen
 
-Mean = Callable[[str, Sequence[Credit], Sequence[float]], Estimate]
+Mean = Callable[[str, Sequence[Credit], ArrayLike], Estimate]
 """Takes a name that seeds resampling, a credit for each row (for its clusters) and values; returns their mean."""
 
 _STYLES = ("concise", "detailed", "markdown")
@@ -73,9 +76,7 @@ class _Item(NamedTuple):
         return {name: fmean(found) for name, found in right.items()}, {n: fmean(f) for n, f in wrong.items()}
 
 
-def published_scores(
-    suite: str, rows: Sequence[PairRow], credits: Credits, name: str, mean: Mean
-) -> PublishedScores | None:
+def published_scores(suite: str, rows: PairRows, credits: Credits, name: str, mean: Mean) -> PublishedScores | None:
     """The scores of the benchmark that a suite is, or best-of-N where rows have several answers; else None.
 
     Args:
@@ -95,7 +96,9 @@ def published_scores(
     return None if found is None else found.model_copy(update={"left_out": left_out})
 
 
-def _items(rows: Sequence[PairRow], credits: Credits) -> tuple[list[_Item], int]:
+def _items(rows: PairRows, credits: Credits) -> tuple[list[_Item], int]:
+    if not any(CHOSEN_ANSWER in keys for keys, _ in rows.column("tags")):
+        return [], 0
     earned = {credit.row.id: credit for credit in credits.rows}
     grouped: dict[str, list[PairRow]] = defaultdict(list)
     for row in rows:

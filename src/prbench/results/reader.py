@@ -7,10 +7,10 @@ from prbench.data import DatasetRecord
 from prbench.errors import RunError
 from prbench.files import check_model, checked
 from prbench.plan import HeldPlans, Plan
-from prbench.results.compute import BaselineScore, RunFacts, compute_result
-from prbench.results.credits import PairRow
+from prbench.results.compute import BaselineScore, BaselineScores, RunFacts, compute_result
 from prbench.results.folder import RunFolder
 from prbench.results.result import Result
+from prbench.results.rows import PairRow, PairRows
 from prbench.types import Record
 
 QUALITY = "plan_quality.json"
@@ -48,14 +48,14 @@ def read_facts(folder: RunFolder) -> RunFacts:
     return folder.read_model("run.json", RunFacts)
 
 
-def read_rows(folder: RunFolder) -> list[PairRow]:
+def read_rows(folder: RunFolder) -> PairRows:
     """The pairs of a run, without their texts."""
-    return folder.lines("pairs.jsonl", PairRow)
+    return PairRows(folder.lines("pairs.jsonl", PairRow))
 
 
-def read_baselines(folder: RunFolder) -> list[BaselineScore]:
+def read_baselines(folder: RunFolder) -> BaselineScores:
     """What the content-blind baselines scored."""
-    return folder.lines("baselines.jsonl", BaselineScore)
+    return BaselineScores(folder.lines("baselines.jsonl", BaselineScore))
 
 
 def read_plans(folder: RunFolder) -> dict[str, Plan]:
@@ -78,14 +78,26 @@ def read_result(folder: RunFolder) -> Result:
         return Result.from_json(data)
 
 
-def recompute(folder: RunFolder, records: Iterable[Record] | None = None) -> Result:
-    """All aggregates of a run from the files in its folder."""
+def recompute(
+    folder: RunFolder,
+    records: Iterable[Record] | None = None,
+    rows: PairRows | None = None,
+    baselines: BaselineScores | None = None,
+) -> Result:
+    """All aggregates of a run from the files in its folder.
+
+    Args:
+        folder: The run.
+        records: Those in its file, where they were read before; so with the others.
+        rows: Its pairs.
+        baselines: What the baselines scored.
+    """
     return compute_result(
         read_settings(folder),
         read_facts(folder),
-        read_rows(folder),
-        folder.records().values() if records is None else records,
-        read_baselines(folder),
+        read_rows(folder) if rows is None else rows,
+        folder.records() if records is None else records,
+        read_baselines(folder) if baselines is None else baselines,
         read_plans(folder).values(),
         read_quality(folder),
     )

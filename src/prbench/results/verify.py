@@ -5,10 +5,12 @@ files that its numbers rest on, and as long as they are the same, nothing has to
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from prbench import files
 from prbench._version import __version__
@@ -16,8 +18,9 @@ from prbench.calls.budget import FILE as SPEND
 from prbench.errors import FileError, RunError
 from prbench.results.folder import RunFolder
 from prbench.results.measured import MEASURED, expected
-from prbench.results.parquet import TABLE, read_table, table_row
+from prbench.results.parquet import TABLE, as_table, read_table
 from prbench.results.reader import QUALITY, read_plans, read_result, recompute
+from prbench.results.records import Records
 from prbench.results.result import Result
 from prbench.types import Record
 
@@ -39,8 +42,9 @@ _SEALED = (
 _TOLERANCE = 1e-9
 """Sums may differ in the last bits where the records are read in another order."""
 _ABSENT = "(absent)"
-_LATER_COLUMNS: dict[str, Any] = {"jurors": []}
-"""Columns that tables of older versions do not have, and what they would hold there."""
+_LATER_COLUMNS = ("jurors",)
+"""Columns that tables of older versions do not have: nothing stands in them there."""
+_SLOT = ("pair", "context", "order", "repeat")
 
 
 class Mismatch(NamedTuple):
@@ -69,14 +73,13 @@ def verify(path: Path | str) -> Verification:
     with files.checked(folder.path, raises=RunError, hint="the command that made the run computes it anew"):
         shown = read_result(folder)  # refuses fields that no result has
         stored, records = folder.read_json("result.json"), folder.records()
-        computed = recompute(folder, records.values()).to_json()
+        computed = recompute(folder, records).to_json()
         for found in (stored, computed):  # measured, and who computed it: neither follows from the records
             found["result"].pop("timing", None)
             found["result"].pop("prbench", None)
         _forget_newer(stored, computed)
-        values = [*_values("", stored, computed), *_table(folder, records.values())]
-        values += _timing(folder, shown, list(records.values()))
-        values += contradictions(records.values())
+        values = [*_values("", stored, computed), *_table(folder, records), *_timing(folder, shown, records)]
+        values += contradictions(records)
     found = Verification(len(values), tuple(value for value in values if not _equal(value.stored, value.computed)))
     if not found.mismatches:
         seal(folder)
@@ -119,10 +122,24 @@ def contradictions(records: Iterable[Record]) -> Iterator[Mismatch]:
         >>> [(found.place, found.stored, found.computed) for found in contradictions([record])]
         [('/records.jsonl/1/none/rated/0', 'first', 'second')]
     """
-    for record in records:
+    kept = Records.of(records)
+    for place in _suspects(kept):
+        record = kept[place]
         said = _said(record)
         if said != record.verdict:
             yield Mismatch("/records.jsonl/" + "/".join(map(str, record.slot)), record.verdict, said)
+
+
+def _suspects(records: Records) -> list[int]:
+    """Places of records to be looked at one by one: all but those whose scores, or margin, plainly give the verdict."""
+    one, two, margin = (records.numbers(name) for name in ("chosen_score", "rejected_score", "margin"))
+    with np.errstate(over="ignore"):
+        plain = (margin == one - two) & (records.earned == (1 + np.sign(margin)) / 2)
+    plain &= records.orders != records.order_number("chosen-second")
+    unscored = np.isnan(one) & np.isnan(two) & ~np.isnan(records.earned)
+    plain |= unscored & (np.isnan(margin) | (margin * (records.earned - 0.5) >= 0))
+    places: list[int] = np.flatnonzero(~plain).tolist()
+    return places
 
 
 def _said(record: Record) -> str | None:
@@ -180,7 +197,7 @@ def _equal(one: Any, two: Any) -> bool:
     return bool(one == two)
 
 
-def _timing(folder: RunFolder, shown: Result, records: Sequence[Record]) -> Iterator[Mismatch]:
+def _timing(folder: RunFolder, shown: Result, records: Records) -> Iterator[Mismatch]:
     """What was measured, as far as the folder says it a second time."""
     if shown.timing is None:
         if files.exists(folder.path / MEASURED, raises=RunError):
@@ -191,25 +208,49 @@ def _timing(folder: RunFolder, shown: Result, records: Sequence[Record]) -> Iter
         yield from _values(f"/result/timing/{field}", stored, wanted)
 
 
-def _table(folder: RunFolder, records: Iterable[Record]) -> Iterator[Mismatch]:
+def _table(folder: RunFolder, records: Records) -> Iterator[Mismatch]:
     """The table beside the records must hold the same ones, column by column."""
     path = folder.path / TABLE
-    computed = {record.slot: table_row(record) for record in records}
     if not path.exists():
-        yield Mismatch(f"/{TABLE}", _ABSENT, len(computed))
+        yield Mismatch(f"/{TABLE}", _ABSENT, len(records))
         return
-    rows = [{**_LATER_COLUMNS, **row} for row in read_table(path)]
-    stored = {(row.get("pair"), row.get("context"), row.get("order"), row.get("repeat")): row for row in rows}
-    yield Mismatch(f"/{TABLE}/rows", len(rows), len(computed))
-    names = {name: None for row in (*rows[:1], *computed.values()) for name in row}
+    stored, computed = read_table(path), as_table(records)
+    yield Mismatch(f"/{TABLE}/rows", len(stored), len(computed))
+    later = {name for name in _LATER_COLUMNS if name not in stored.column_names and not any(records.column(name))}
+    names = dict.fromkeys([*stored.column_names, *(name for name in computed.column_names if name not in later)])
+    if not all(_same_column(stored, computed, name) for name in _SLOT):
+        stored, computed = _by_slot(stored), _by_slot(computed)
     for name in names:
         yield _column(name, stored, computed)
 
 
-def _column(name: str, stored: dict[Any, Any], computed: dict[Any, Any]) -> Mismatch:
+def _column(name: str, stored: Any, computed: Any) -> Mismatch:
     """One column: the first row that differs, or that all are equal."""
-    for slot in {**stored, **computed}:
-        one, two = (rows.get(slot, {}).get(name, _ABSENT) for rows in (stored, computed))
-        if one != two:
-            return Mismatch(f"/{TABLE}/{name}", f"{'/'.join(map(str, slot))}: {one}", two)
-    return Mismatch(f"/{TABLE}/{name}", len(computed), len(computed))
+    place = f"/{TABLE}/{name}"
+    if _same_column(stored, computed, name):
+        return Mismatch(place, len(computed), len(computed))
+    one, two = ({} if name not in table.column_names else _slots(table, name) for table in (stored, computed))
+    for slot in {**one, **two}:
+        if one.get(slot, _ABSENT) != two.get(slot, _ABSENT):
+            return Mismatch(place, f"{'/'.join(map(str, slot))}: {one.get(slot, _ABSENT)}", two.get(slot, _ABSENT))
+    return Mismatch(place, len(computed), len(computed))
+
+
+def _same_column(stored: Any, computed: Any, name: str) -> bool:
+    if name not in stored.column_names or name not in computed.column_names:
+        return False
+    one, two = stored.column(name), computed.column(name)
+    return bool(one.type == two.type and one.equals(two))
+
+
+def _slots(table: Any, name: str) -> dict[Any, Any]:
+    columns = [table.column(part).to_pylist() if part in table.column_names else None for part in (*_SLOT, name)]
+    filled = [column if column is not None else [None] * len(table) for column in columns]
+    return {(pair, context, order, repeat): value for pair, context, order, repeat, value in zip(*filled, strict=True)}
+
+
+def _by_slot(table: Any) -> Any:
+    """The rows in the order of their slots, where the table has all columns of a slot."""
+    if not set(_SLOT) <= set(table.column_names):
+        return table
+    return table.sort_by([(name, "ascending") for name in _SLOT])

@@ -1,10 +1,11 @@
 """The engine: asks what is not known yet, keeps each answer at once, writes a record when its calls are answered."""
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any, Protocol
+
+import numpy as np
 
 from prbench.calls import Asker, Budget, CallCache, View
 from prbench.config import Price
@@ -53,7 +54,7 @@ class Engine:
         """Knows what was spent."""
         self._read = read or verdict_fields
         self._outcomes: dict[str, Outcome] = {}
-        self._cached: set[str] = set()
+        """Answers that some record still waits for."""
         self.asked = 0
         self.tokens = 0
 
@@ -61,12 +62,12 @@ class Engine:
         """Make every record of the work."""
         for record in work.unfit:
             self._finish(record)
-        waiting = _Waiting(work.tasks)
+        waiting = _Waiting(work)
         if self._cache is not None:
-            for key, outcome in self._cache.find(list(work.calls)).items():
-                self._cached.add(key)
+            for key, outcome in self._cache.look_up(list(work.calls)):
+                waiting.cached[work.calls.number(key)] = True
                 self._answer(key, self._priced(outcome), waiting)
-        self._ask({key: view for key, view in work.calls.items() if key not in self._outcomes}, waiting)
+        self._ask(work.calls.without(waiting.answered), waiting)
 
     def _ask(self, calls: Mapping[str, View], waiting: "_Waiting") -> None:
         left = len(calls)
@@ -75,13 +76,13 @@ class Engine:
         # Stopping early must cancel what is under way.
         with self.budget.metering(), closing(self.asker.ask(calls)) as answers:
             for key, outcome in answers:
-                if key in self._outcomes:  # of a worker that was taken for dead
+                if waiting.is_answered(key):  # of a worker that was taken for dead
                     continue
                 self._take(key, outcome, waiting)
                 left -= 1
                 self.budget.take(outcome.cost_usd, more=left > 0)
         for key in calls:
-            if key not in self._outcomes:
+            if not waiting.is_answered(key):
                 self._answer(key, Outcome.failed("the model gave no outcome"), waiting)
 
     def _take(self, key: str, outcome: Outcome, waiting: "_Waiting") -> None:
@@ -101,14 +102,16 @@ class Engine:
     def _answer(self, key: str, outcome: Outcome, waiting: "_Waiting") -> None:
         self._outcomes[key] = outcome
         for task in waiting.release(key):
-            self._finish(self._record(task))
+            self._finish(self._record(task, waiting))
+            for used in waiting.settle(task):
+                del self._outcomes[used]
 
     def _finish(self, record: Record) -> None:
         self.keep(record)
         if self.listener is not None:
             self.listener(record, self.budget.spent_usd)
 
-    def _record(self, task: RecordTask) -> Record:
+    def _record(self, task: RecordTask, waiting: "_Waiting") -> Record:
         outcomes = [self._outcomes[key] for key in task.keys]
         return Record(
             pair=task.pair,
@@ -119,11 +122,11 @@ class Engine:
             posts=task.posts,
             dropped=task.dropped,
             raw=tuple(outcome.raw for outcome in outcomes if outcome.raw),
-            calls=tuple(self._use(key) for key in task.keys),
+            calls=tuple(self._use(key, waiting.is_cached(key)) for key in task.keys),
             **self._read(outcomes, task.order),
         )
 
-    def _use(self, key: str) -> CallUse:
+    def _use(self, key: str, cached: bool) -> CallUse:
         outcome = self._outcomes[key]
         return CallUse(
             key=key,
@@ -132,7 +135,7 @@ class Engine:
             tokens_cached=outcome.tokens_cached,
             latency_ms=outcome.latency_ms,
             cost_usd=outcome.cost_usd,
-            cached=key in self._cached,
+            cached=cached,
         )
 
 
@@ -167,21 +170,43 @@ def _cost(price: Price, outcome: Outcome) -> float:
 
 
 class _Waiting:
-    """Tasks by the calls they wait for."""
+    """Tasks by the calls they wait for; calls by their numbers, in arrays."""
 
-    def __init__(self, tasks: Sequence[RecordTask]) -> None:
-        self._by_key: dict[str, list[int]] = defaultdict(list)
-        self._missing: list[int] = []
-        self._tasks = tasks
-        for index, task in enumerate(tasks):
-            distinct = set(task.keys)
-            self._missing.append(len(distinct))
-            for key in distinct:
-                self._by_key[key].append(index)
+    def __init__(self, work: OpenWork) -> None:
+        self._calls, self._tasks = work.calls, work.tasks
+        number = work.calls.number
+        self._missing = np.array([len(keys) for keys in work.tasks.keys], dtype=np.int64)
+        wanted = np.array([number(key) for keys in work.tasks.keys for key in keys], dtype=np.int64)
+        order = np.argsort(wanted, kind="stable")
+        self._waiting = np.repeat(np.arange(len(self._missing)), self._missing)[order]
+        """Tasks, sorted by the call that they wait for."""
+        self._open = np.bincount(wanted, minlength=len(work.calls))
+        """Of each call, how many records are not made yet."""
+        self._begin = np.concatenate([[0], np.cumsum(self._open)])
+        self.answered = bytearray(len(work.calls))
+        self.cached = bytearray(len(work.calls))
+
+    def is_answered(self, key: str) -> bool:
+        """Whether a call was answered."""
+        return bool(self.answered[self._calls.number(key)])
+
+    def is_cached(self, key: str) -> bool:
+        """Whether the answer was there already from an earlier run."""
+        return bool(self.cached[self._calls.number(key)])
 
     def release(self, key: str) -> Iterator[RecordTask]:
         """The tasks that this answer completes."""
-        for index in self._by_key.pop(key, ()):
-            self._missing[index] -= 1
-            if self._missing[index] == 0:
-                yield self._tasks[index]
+        number = self._calls.number(key)
+        self.answered[number] = True
+        for place in self._waiting[self._begin[number] : self._begin[number + 1]].tolist():
+            self._missing[place] -= 1
+            if self._missing[place] == 0:
+                yield self._tasks[place]
+
+    def settle(self, task: RecordTask) -> Iterator[str]:
+        """The calls that nobody waits for any more, now that the record of a task is made."""
+        for key in task.keys:
+            number = self._calls.number(key)
+            self._open[number] -= 1
+            if self._open[number] == 0:
+                yield key

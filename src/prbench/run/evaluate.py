@@ -5,7 +5,7 @@ from contextlib import closing, contextmanager
 from typing import NamedTuple
 
 from prbench.calls import Budget, CallCache, Workers, refuse_over_budget
-from prbench.results import RunFolder
+from prbench.results import Records, RunFolder
 from prbench.run.execute import Evaluation, check_claim, execute, open_budget
 from prbench.run.forecast import Forecast, forecast
 from prbench.run.progress import RecordProgress
@@ -66,7 +66,7 @@ def _refuse_over_budget(session: Session, folder: RunFolder, running: Running, c
 def _forecast(session: Session, folder: RunFolder, running: Running, cache: CallCache | None) -> Forecast:
     check_claim(session, folder)
     with RecordProgress(quiet=running.quiet) as progress:
-        return forecast(session, {} if running.fresh else folder.records(), cache, progress.planning)
+        return forecast(session, Records() if running.fresh else folder.records(), cache, progress.planning)
 
 
 @contextmanager

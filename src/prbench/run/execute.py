@@ -6,10 +6,10 @@ one path, and it is the one that is tested with `kill -9`.
 
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from pydantic import Field
 
@@ -21,6 +21,9 @@ from prbench.files import Appender, exists
 from prbench.models import Jury, Replay
 from prbench.results import (
     QUALITY,
+    BaselineScores,
+    PairRows,
+    Records,
     Result,
     RunFolder,
     Timing,
@@ -37,7 +40,7 @@ from prbench.run.plans import make_plans, measure_plans
 from prbench.run.progress import RecordProgress
 from prbench.run.replay import replay_records
 from prbench.run.session import Session
-from prbench.run.work import OpenWork, Planning, Slot
+from prbench.run.work import OpenWork, Planning
 from prbench.types import Record
 
 Json = dict[str, Any]
@@ -48,15 +51,17 @@ Listening = Callable[[OpenWork, int], RecordListener | None]
 class Evaluation(Result):
     """A result, with the records behind it and where it is kept."""
 
-    records: tuple[Record, ...] = Field(exclude=True)
+    records: Sequence[Record] = Field(exclude=True)
+    """Made one by one as they are looked at."""
     folder: Path | None = Field(exclude=True)
     """Where the run is kept; None where it is not."""
 
     @classmethod
-    def of(cls, result: Result, records: Iterable[Record], folder: Path | None) -> Self:
+    def of(cls, result: Result, records: Records, folder: Path | None) -> "Evaluation":
         """Put a result and its records together."""
         fields = {name: getattr(result, name) for name in result.model_fields_set}
-        return cls(**fields, records=tuple(records), folder=folder)
+        # Both were checked when they were made.
+        return cls.model_construct(**fields, records=records, folder=folder)
 
     def __repr__(self) -> str:
         values = ", ".join(f"{name}={found.accuracy.value}" for name, found in self.contexts.items())
@@ -112,7 +117,7 @@ def _execute(
     max_cost_usd: float | None,
     fresh: bool,
 ) -> Evaluation:
-    claim(session, folder)
+    claimed = claim(session, folder)
     if fresh:
         folder.set_aside(["records.jsonl", "plans.jsonl", QUALITY, SPEND])
     started = time.perf_counter()
@@ -125,27 +130,27 @@ def _execute(
             engine = Engine(session.model.card, asker, cache, _keeper(records, appender), budget, read)
             _make_records(session, engine, records, listening, planning)
     elapsed_s = time.perf_counter() - started
-    timing = _timing(records.values(), engine, elapsed_s)
+    timing = _timing(records, engine, elapsed_s)
     if not engine.asked and (before := _finished_before(folder)):
         timing = timing.model_copy(update={"finished": before})
-    result = recompute(folder, records.values()).model_copy(update={"timing": timing})
+    result = recompute(folder, records, *claimed).model_copy(update={"timing": timing})
     write_measured(folder, timing)
     folder.write_json("result.json", result.to_json())
-    write_parquet(folder.path / TABLE, records.values())
-    if not any(contradictions(records.values())):
+    write_parquet(folder.path / TABLE, records)
+    if not any(contradictions(records)):
         seal(folder)  # computed from these very records by the function that verifies
-    return Evaluation.of(result, records.values(), folder.path)
+    return Evaluation.of(result, records, folder.path)
 
 
 def _has_begun(folder: RunFolder) -> bool:
     """Whether a run has anything to keep: records, plans, or money that was spent before the first of them."""
     records = folder.records()
-    return bool(records or read_plans(folder) or open_budget(folder, None, records).spent_usd)
+    return bool(len(records) or read_plans(folder) or open_budget(folder, None, records).spent_usd)
 
 
-def open_budget(folder: RunFolder, max_cost_usd: float | None, records: Mapping[Slot, Record]) -> Budget:
+def open_budget(folder: RunFolder, max_cost_usd: float | None, records: Records) -> Budget:
     """What a run has cost over all its starts, and may cost."""
-    spent = paid_usd(records.values(), read_plans(folder).values())
+    spent = paid_usd(records, read_plans(folder).values())
     return Budget(folder.path / SPEND, max_cost_usd, spent_usd=spent)
 
 
@@ -158,20 +163,22 @@ def check_claim(session: Session, folder: RunFolder) -> None:
         )
 
 
-def claim(session: Session, folder: RunFolder) -> None:
-    """Write what this run is, or find that it is this run already."""
+def claim(session: Session, folder: RunFolder) -> tuple[PairRows, BaselineScores]:
+    """Write what this run is, or find that it is this run already; returns its pairs and what the baselines scored."""
     check_claim(session, folder)
-    folder.write_lines("pairs.jsonl", session.rows)
-    folder.write_lines("baselines.jsonl", session.baselines())
+    rows, baselines = session.rows, session.baselines()
+    folder.write_lines("pairs.jsonl", rows)
+    folder.write_lines("baselines.jsonl", baselines)
     folder.write_json("run.json", session.facts.model_dump(mode="json"))
     folder.write_json("dataset.json", session.suite.record.model_dump(mode="json"))
     # Last: a folder with a configuration is a run.
     folder.write_config({"digest": digest(session.identity), **session.config.model_dump(mode="json")})
+    return rows, baselines
 
 
-def _keeper(records: dict[Slot, Record], appender: Appender) -> Callable[[Record], None]:
+def _keeper(records: Records, appender: Appender) -> Callable[[Record], None]:
     def keep(record: Record) -> None:
-        records[record.slot] = record
+        records.keep(record)
         appender.append(record)
 
     return keep
@@ -180,7 +187,7 @@ def _keeper(records: dict[Slot, Record], appender: Appender) -> Callable[[Record
 def _make_records(
     session: Session,
     engine: Engine,
-    records: dict[Slot, Record],
+    records: Records,
     listening: Listening | None,
     planning: Planning | None,
 ) -> None:
@@ -196,7 +203,7 @@ def _make_records(
     engine.execute(work)
 
 
-def _timing(records: Iterable[Record], engine: Engine, elapsed_s: float) -> Timing:
+def _timing(records: Records, engine: Engine, elapsed_s: float) -> Timing:
     """What was measured while the run was made."""
     spending = engine.budget.spending
     return Timing(

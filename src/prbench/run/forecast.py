@@ -9,10 +9,11 @@ from typing import Any, NamedTuple, TypeVar
 from prbench.calls import CallCache
 from prbench.config import Price
 from prbench.contexts import Unfit
-from prbench.models import Foreseeable, Jury, Model, Replay, Sized, Windowed, is_hosted, is_rater, seated
+from prbench.models import Foreseeable, Jury, Model, Replay, Sized, TextByText, Windowed, is_hosted, is_rater, seated
+from prbench.results import Records
 from prbench.run.session import Session
-from prbench.run.work import OpenWork, Planning, Slot, render
-from prbench.types import AnswerView, Frozen, PairView, Prompt, Record
+from prbench.run.work import OpenWork, Planning, render
+from prbench.types import AnswerView, Frozen, PairView, Prompt
 
 Number = TypeVar("Number", int, float)
 
@@ -49,9 +50,7 @@ class Forecast(Frozen):
     """None where there is nothing to estimate it from."""
 
 
-def forecast(
-    session: Session, done: dict[Slot, Record], cache: CallCache | None, planning: Planning | None = None
-) -> Forecast:
+def forecast(session: Session, done: Records, cache: CallCache | None, planning: Planning | None = None) -> Forecast:
     """Estimate what is still to be done."""
     work = OpenWork() if isinstance(session.model, Replay) else session.work(done, planning)
     cached = cache.find(list(work.calls)) if cache is not None and session.model.card.reusable else {}
@@ -172,11 +171,11 @@ def _sampled(model: Any, views: Sequence[AnswerView | PairView]) -> _Sample:
         tokens, counted = round(sum(map(_letters, prompts)) / _BYTES_PER_TOKEN), False
     seconds = time.perf_counter() - started
     fresh: list[float]
-    match getattr(model, "computes_once", None):
+    match "texts" if isinstance(model, TextByText) else getattr(model, "computes_once", None):
         case "prefixes":
             fresh = [_letters_after_neighbour(block) for block in rendered]
         case "texts":
-            texts = {message.content for view in views for message in render(model, view).messages}
+            texts = model.fresh_texts(render(model, view) for view in views)
             fresh = [sum(map(len, texts)) * len(prompts) / max(len(views), 1)]
         case "nothing":
             fresh = [sum(len(_text(prompt)) for prompt in prompts)]

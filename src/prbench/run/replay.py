@@ -1,10 +1,10 @@
 """Records from scores that exist already (`stored:`): nothing is shown to a model, so nothing can be asked or leak."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from prbench.errors import ContextError
 from prbench.models import Replay
-from prbench.run.work import Slot
+from prbench.results import Records
 from prbench.types import Context, Pair, Record
 
 
@@ -23,11 +23,11 @@ def check_contexts(source: Replay, contexts: Sequence[Context], name: str) -> No
 
 
 def replay_records(
-    source: Replay, pairs: Sequence[Pair], contexts: Sequence[Context], done: Mapping[Slot, Record]
+    source: Replay, pairs: Sequence[Pair], contexts: Sequence[Context], done: Records
 ) -> Iterator[Record]:
     """The records that are not there yet."""
     for context in contexts:
         for pair in pairs:
             for record in source.replay(pair.id, context):
-                if record.slot not in done or done[record.slot].status == "failed":
+                if done.status(record.slot) in (None, "failed"):
                     yield record

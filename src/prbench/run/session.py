@@ -2,32 +2,32 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
 from prbench.config import ModelOptions, RunConfig, digest
-from prbench.contexts import ContextBuilder, judged_pairs, known_as, questions_aside, user_stances
+from prbench.contexts import ContextBuilder, check_prompts, judged_pairs, known_as, questions_aside, user_stances
 from prbench.data import Suite, load_pairs
 from prbench.errors import ConfigError, did_you_mean
 from prbench.models import (
     BASELINES,
     Adaptive,
     Model,
-    Rater,
     Replay,
     is_rater,
     load_encoder,
     load_generator,
     load_model,
 )
+from prbench.models.baselines import Baseline
 from prbench.plan import Plan, Planner, StoredPlans
 from prbench.rank import BM25, Dense, PostRanker
-from prbench.results import BaselineScore, PairRow, RunFacts
+from prbench.results import BaselineScores, PairRows, Records, RunFacts
 from prbench.run.replay import check_contexts
-from prbench.run.work import OpenWork, Planning, Slot, plan_work
-from prbench.types import CONTEXTS, AnswerView, Context, Judgment, Record
+from prbench.run.work import OpenWork, Planning, plan_work
+from prbench.types import CONTEXTS, Context, Judgment
 
 Json = dict[str, Any]
 
@@ -74,6 +74,8 @@ class Session:
             )
         if isinstance(self.model, Replay):
             check_contexts(self.model, self.contexts, self.model.card.address)
+        else:
+            self._check_prompts(config.options.template)
         _check_tags(self.suite, config.by)
         self.plans: dict[str, Plan] = {}
 
@@ -131,6 +133,12 @@ class Session:
         why = "no user has judged pairs besides those that are scored"
         return {} if any(self.judged.values()) else {"pairs": why}
 
+    def _check_prompts(self, template: Path | None) -> None:
+        """Refuse a prompt that hides what decides; pairs that a model is fitted to need not be in it."""
+        for context in self.contexts:
+            if not (self.adapts and context.name == "pairs"):
+                check_prompts(self.model, context, template, question=template is not None)
+
     def _fit_users(self) -> None:
         """Let an adaptive model learn each user's pairs, under a name of their own for each number of them."""
         for context in self.contexts:
@@ -139,7 +147,7 @@ class Session:
                     some = judgments[: context.k]
                     cast(Adaptive, self.model).fit_user(known_as(user, some), some)
 
-    def work(self, done: Mapping[Slot, Record] | None = None, planning: Planning | None = None) -> OpenWork:
+    def work(self, done: Records | None = None, planning: Planning | None = None) -> OpenWork:
         """What is still to be asked; every prompt is built here, before the first call."""
         return plan_work(
             self.suite,
@@ -195,22 +203,19 @@ class Session:
         return 1 if is_rater(self.model) or self.config.orders == "first" else 2
 
     @property
-    def rows(self) -> list[PairRow]:
+    def rows(self) -> PairRows:
         """What the statistics need of each pair."""
-        return [PairRow.of(pair) for pair in self.suite]
+        return PairRows.of_suite(self.suite)
 
-    def baselines(self) -> list[BaselineScore]:
+    def baselines(self) -> BaselineScores:
         """Scores of the content-blind baselines on the run's pairs."""
-        scores = []
+        scores = BaselineScores()
+        ids, asked, chosen, rejected = (self.suite.column(name) for name in ("id", "question", "chosen", "rejected"))
         for name in BASELINES:
-            rater = cast(Rater, load_model(name))
-            views = [AnswerView(pair.question, text) for pair in self.suite for text in (pair.chosen, pair.rejected)]
-            values = [0.0] * len(views)
-            for index, outcome in rater.rate(views):
-                values[index] = outcome.score or 0.0
-            for number, pair in enumerate(self.suite):
-                chosen, rejected = values[2 * number : 2 * number + 2]
-                scores.append(BaselineScore(baseline=name, pair=pair.id, chosen_score=chosen, rejected_score=rejected))
+            score = cast(Baseline, load_model(name)).score
+            for id, question, good, bad in zip(ids, asked, chosen, rejected, strict=True):
+                both = {"chosen_score": score(question, good), "rejected_score": score(question, bad)}
+                scores.add({"baseline": name, "pair": id, **both})
         return scores
 
 
@@ -232,7 +237,7 @@ def _selected(suite: Suite, config: RunConfig) -> Suite:
             raise ConfigError(
                 f"suite {suite.record.name!r} has no split {config.split!r}", hint=did_you_mean(config.split, splits)
             )
-        suite = suite.filter(lambda pair: pair.tags.get("split") == config.split, note=f"split {config.split}")
+        suite = suite.keep((split == config.split for split in suite.tag("split")), f"split {config.split}")
     if not len(suite):
         raise ConfigError(f"suite {suite.record.name!r} has no pairs to evaluate")
     return suite if config.limit is None else suite.limit(config.limit, config.seed)
@@ -251,26 +256,28 @@ def _set_aside(suite: Suite, everything: Suite, config: RunConfig) -> Suite:
     if not aside:
         return suite
     note = f"{len(aside)} questions set aside as labelled pairs"
-    return suite.filter(lambda pair: pair.question not in aside, note=note)
+    return suite.keep((question not in aside for question in suite.column("question")), note)
 
 
 def _lacking(suite: Suite, everything: Suite) -> dict[str, str]:
     """Contexts that no pair of this suite can have, and why."""
     lacking: dict[str, str] = {}
-    if not any(pair.profile for pair in suite):
+    if not any(suite.column("profile")):
         why = "the suite has no profiles, so nothing of the user can be shown"
         lacking |= {name: why for name, kind in CONTEXTS.items() if kind.source == "profile"}
     elif alone := _alone(suite, everything):
         lacking["other"] = f"{alone} is the only user there, so there is nobody else to show under 'other'"
-    if not any(pair.rubric_aspects for pair in suite):
+    if not any(suite.column("rubric_aspects")):
         lacking["oracle"] = "the suite has no rubric aspects to show under 'oracle'"
     return lacking
 
 
 def _alone(suite: Suite, everything: Suite) -> str | None:
     """The user of a split that has no other; everybody's posts are asked for, not only those of the run's pairs."""
-    splits = {pair.tags.get("split", "") for pair in suite}
-    users = {split: {pair.user for pair in everything if pair.tags.get("split", "") == split} for split in splits}
+    users: dict[str | None, set[str]] = {split: set() for split in suite.tag("split")}
+    for split, user in zip(everything.tag("split"), everything.column("user"), strict=True):
+        if split in users:
+            users[split].add(user)
     return next((repr(next(iter(found))) for found in users.values() if len(found) == 1), None)
 
 
@@ -286,7 +293,6 @@ def _notes(suite: Suite, lacking: Sequence[str]) -> list[str]:
 
 
 def _check_tags(suite: Suite, by: tuple[str, ...]) -> None:
-    known = {tag for pair in suite for tag in pair.tags}
     for tag in by:
-        if tag not in known:
-            raise ConfigError(f"no pair has the tag {tag!r}", hint=did_you_mean(tag, sorted(known)))
+        if tag not in suite.tags:
+            raise ConfigError(f"no pair has the tag {tag!r}", hint=did_you_mean(tag, sorted(suite.tags)))

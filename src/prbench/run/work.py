@@ -1,20 +1,29 @@
 """What there is to do: every record a run needs, the calls behind it, and what of it is known already.
 
 All views are built and all prompts rendered before the first call, so that a pair that does not fit, a context the
-suite cannot have or a cost over the limit is found while nothing is spent.
+suite cannot have or a cost over the limit is found while nothing is spent. Neither views nor prompts are kept: a view
+that shows nothing of a user is made anew when its call is asked.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import NamedTuple, cast
 
-from prbench.calls import call_key
+import numpy as np
+
+from prbench.calls import CallKeys
 from prbench.contexts import ContextBuilder, Unfit
+from prbench.data import Suite
 from prbench.errors import ContextError
 from prbench.models import Jury, Model, is_rater, seated
+from prbench.results import Records
+from prbench.stats.clusters import encode
 from prbench.types import AnswerView, Context, Message, Order, Pair, PairView, Prompt, Record
 
+View = AnswerView | PairView
 Slot = tuple[str, str, str, int]
 Planning = Callable[[int, int], None]
 """Hears how many of all pairs and contexts are planned."""
@@ -33,19 +42,96 @@ class RecordTask(NamedTuple):
     dropped: tuple[str, ...]
 
 
+class Tasks(Sequence[RecordTask]):
+    """All records to be made, by column."""
+
+    def __init__(self) -> None:
+        self._columns: tuple[list[object], ...] = tuple([] for _ in RecordTask._fields)
+
+    def add(self, task: RecordTask) -> None:
+        """One more."""
+        for column, value in zip(self._columns, task, strict=True):
+            column.append(value)
+
+    @property
+    def keys(self) -> Sequence[tuple[str, ...]]:
+        """The keys that each task waits for."""
+        return cast(Sequence[tuple[str, ...]], self._columns[RecordTask._fields.index("keys")])
+
+    def __len__(self) -> int:
+        return len(self._columns[0])
+
+    def __getitem__(self, place: int) -> RecordTask:  # type: ignore[override]
+        return RecordTask._make(column[place] for column in self._columns)
+
+
+class Calls(Mapping[str, View]):
+    """Distinct calls by key, in the order in which they are asked; a view is made when it is asked for.
+
+    Args:
+        model: Whose views; None where nothing is asked.
+        pairs: The pairs that they show.
+    """
+
+    def __init__(self, model: Model | None = None, pairs: Suite | None = None) -> None:
+        self._model = model
+        names = ("question", "chosen", "rejected", "turns")
+        self._texts = [] if pairs is None else [pairs.column(name) for name in names]
+        self._numbers: dict[str, int] = {}
+        self._place, self._seat, self._swapped = array("q"), array("b"), array("b")
+        self._shown: dict[int, PairView] = {}
+
+    def add(self, key: str, place: int, seat: int, view: PairView, swapped: bool) -> None:
+        """One more call, unless it is there: it shows a pair, and it is the so-manieth of the pair's calls."""
+        number = self._numbers.setdefault(key, len(self._place))
+        if number < len(self._place):
+            return
+        self._place.append(place)
+        self._seat.append(seat)
+        self._swapped.append(swapped)
+        if view.posts or view.plan or view.user is not None:
+            self._shown[number] = view
+
+    def without(self, done: Iterable[int]) -> "Calls":
+        """The calls that are not done; `done` says 1 of each that is, in their order."""
+        part = Calls()
+        part.__dict__.update(self.__dict__)
+        part._numbers = dict(compress(self._numbers.items(), (not one for one in done)))
+        return part
+
+    def number(self, key: str) -> int:
+        """The place of a call among all calls."""
+        return self._numbers[key]
+
+    def __getitem__(self, key: str) -> View:
+        number = self._numbers[key]
+        view = self._shown.get(number)
+        if view is None:
+            place = self._place[number]
+            question, chosen, rejected, turns = (column[place] for column in self._texts)
+            view = PairView(question, chosen, rejected, turns=turns)
+            view = view.swap() if self._swapped[number] else view
+        return _call_views(self._model, view)[self._seat[number]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._numbers)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+
 @dataclass
 class OpenWork:
     """Tasks still open, the distinct calls they need, and records that need no call."""
 
-    tasks: list[RecordTask] = field(default_factory=list)
-    calls: dict[str, AnswerView | PairView] = field(default_factory=dict)
-    """By key, in the order in which they are asked. Prompts are not kept: there may be gigabytes of them."""
+    calls: Calls = field(default_factory=Calls)
+    tasks: Tasks = field(default_factory=Tasks)
     unfit: list[Record] = field(default_factory=list)
 
     @property
     def naive_calls(self) -> int:
         """Calls that a run without sharing would make."""
-        return sum(len(task.keys) for task in self.tasks)
+        return sum(map(len, self.tasks.keys))
 
 
 def orders_of(model: Model, pair: Pair, *, both: bool, seed: int) -> tuple[Order, ...]:
@@ -64,7 +150,7 @@ def orders_of(model: Model, pair: Pair, *, both: bool, seed: int) -> tuple[Order
 
 
 def plan_work(
-    pairs: Sequence[Pair],
+    suite: Suite,
     model: Model,
     contexts: Sequence[Context],
     builder: ContextBuilder,
@@ -72,25 +158,26 @@ def plan_work(
     both_orders: bool = True,
     repeats: int = 1,
     seed: int = 0,
-    done: Mapping[Slot, Record] | None = None,
+    done: Records | None = None,
     allow_unfit: bool = False,
     planning: Planning | None = None,
 ) -> OpenWork:
     """List the records that are missing, pair by pair, and the calls they need."""
-    work = OpenWork()
-    done = done or {}
-    for place, context in enumerate(contexts):
-        for number, pair in enumerate(_user_by_user(pairs), 1 + place * len(pairs)):
-            if planning is not None:
-                planning(number, len(pairs) * len(contexts))
-            slots = [
-                (order, repeat)
-                for order in orders_of(model, pair, both=both_orders, seed=seed)
-                for repeat in range(repeats)
-                if (known := done.get((pair.id, str(context), order, repeat))) is None or known.status == "failed"
-            ]
-            if slots:
-                _add(work, pair, context, slots, model, builder)
+    work = OpenWork(Calls(model, suite))
+    keys = _Keys(model)
+    done = done or Records()
+    for number, (context, place) in enumerate(((c, p) for c in contexts for p in _user_by_user(suite)), 1):
+        if planning is not None:
+            planning(number, len(suite) * len(contexts))
+        pair = suite[place]
+        slots = [
+            (order, repeat)
+            for order in orders_of(model, pair, both=both_orders, seed=seed)
+            for repeat in range(repeats)
+            if done.status((pair.id, str(context), order, repeat)) in (None, "failed")
+        ]
+        if slots:
+            _add(work, place, pair, context, slots, model, builder, keys)
     unfit = [record for record in work.unfit if record.status == "invalid"]
     if unfit and not allow_unfit:
         first = unfit[0]
@@ -102,18 +189,23 @@ def plan_work(
     return work
 
 
-def _user_by_user(pairs: Sequence[Pair]) -> Iterator[Pair]:
-    """The same pairs, a user's together and a question's together: what shares a prefix stays close."""
-    return iter(sorted(pairs, key=lambda pair: (pair.tags.get("split", ""), pair.user, pair.question, pair.id)))
+def _user_by_user(suite: Suite) -> list[int]:
+    """Places of all pairs, a user's together and a question's together: what shares a prefix stays close."""
+    split = [name or "" for name in suite.tag("split")]
+    labels = (suite.column("id"), suite.column("question"), suite.column("user"), split)
+    order: list[int] = np.lexsort([encode(column)[0] for column in labels]).tolist()
+    return order
 
 
 def _add(
     work: OpenWork,
+    place: int,
     pair: Pair,
     context: Context,
     slots: Sequence[tuple[Order, int]],
     model: Model,
     builder: ContextBuilder,
+    keys: "_Keys",
 ) -> None:
     shown = builder.show(pair, context)
     if isinstance(shown, Unfit):
@@ -130,29 +222,40 @@ def _add(
         ]
         return
     for order, repeat in slots:
-        view = shown.view.swap() if order == "chosen-second" else shown.view
-        calls = {_key(model, call_view, repeat): call_view for call_view in _call_views(model, view)}
+        swapped = order == "chosen-second"
+        view = shown.view.swap() if swapped else shown.view
+        seats = {keys.of(one, repeat): seat for seat, one in enumerate(_call_views(model, view))}
         whose = pair.user if context.name == "pairs" else view.user
-        for key in sorted(calls):  # the order of asking must not tell a model which answer is the chosen one
-            work.calls.setdefault(key, calls[key])
-        keys = tuple(calls)
-        work.tasks.append(RecordTask(pair.id, str(context), order, repeat, keys, whose, len(view.posts), shown.dropped))
+        for key in sorted(seats):  # the order of asking must not tell a model which answer is the chosen one
+            work.calls.add(key, place, seats[key], view, swapped)
+        asked = tuple(seats)
+        work.tasks.add(RecordTask(pair.id, str(context), order, repeat, asked, whose, len(view.posts), shown.dropped))
 
 
-def _call_views(model: Model, view: PairView) -> tuple[AnswerView | PairView, ...]:
+def _call_views(model: Model | None, view: PairView) -> Sequence[View]:
     if isinstance(model, Jury):
         return model.seats(view)
-    return view.answers() if is_rater(model) else (view,)
+    return view.answers() if model is not None and is_rater(model) else (view,)
 
 
-def _key(model: Model, view: AnswerView | PairView, repeat: int) -> str:
-    asked, plain = seated(model, view)
-    prompt = render(asked, plain)
-    if plain.user is not None and "\0judged\0" in plain.user:  # what the model was fitted to need not be in its prompt
-        prompt = Prompt((*prompt.messages, Message("judged pairs", plain.user)))
-    return call_key(asked.card, prompt, repeat)
+class _Keys:
+    """Keys of calls to a model, or to the jurors of a jury."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._by_model: dict[int, CallKeys] = {}
+
+    def of(self, view: View, repeat: int) -> str:
+        """The key under which the answer to a view is kept."""
+        asked, plain = seated(self._model, view)
+        prompt = render(asked, plain)
+        if plain.user is not None and "\0judged\0" in plain.user:  # what a model was fitted to may not be in its prompt
+            prompt = Prompt((*prompt.messages, Message("judged pairs", plain.user)))
+        if id(asked) not in self._by_model:
+            self._by_model[id(asked)] = CallKeys(asked.card)
+        return self._by_model[id(asked)].of(prompt, repeat)
 
 
-def render(model: Model, view: AnswerView | PairView) -> Prompt:
+def render(model: Model, view: View) -> Prompt:
     """What the model receives for a view of its own kind."""
-    return cast(Callable[[AnswerView | PairView], Prompt], model.render)(view)
+    return cast(Callable[[View], Prompt], model.render)(view)

@@ -5,19 +5,18 @@ method: what a model is, its address says. A model that breaks is a row that say
 """
 
 from prbench.scorecard.card import Scorecard, make_scorecard
-from prbench.scorecard.curves import CurveSheet, make_curves
-from prbench.scorecard.document import document
-from prbench.scorecard.protocol import ShotDivision, divide
-from prbench.scorecard.row import ScorecardRow
-from prbench.scorecard.rule import Rule, Verdict
-from prbench.scorecard.settings import (
+from prbench.scorecard.card_tables import curve_tables, document, scorecard_tables
+from prbench.scorecard.config import (
     ScorecardConfig,
     ScorecardModelConfig,
     entries_of,
     make_settings,
     read_settings_file,
 )
-from prbench.scorecard.tables import curve_tables, scorecard_tables
+from prbench.scorecard.curves import CurveSheet, make_curves
+from prbench.scorecard.protocol import ShotDivision, divide
+from prbench.scorecard.row import ScorecardRow
+from prbench.scorecard.rule import Rule, Verdict
 
 __all__ = [
     "CurveSheet",

@@ -13,7 +13,7 @@ from prbench.errors import ConfigError, did_you_mean
 from prbench.models import Model
 from prbench.results import RunFolder
 from prbench.run import Evaluation, RecordProgress, Session, execute
-from prbench.scorecard.settings import ScorecardConfig, ScorecardModelConfig
+from prbench.scorecard.config import ScorecardConfig, ScorecardModelConfig
 
 
 class Bench(NamedTuple):

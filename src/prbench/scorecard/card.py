@@ -18,10 +18,10 @@ from prbench.files import read_model, write_whole
 from prbench.models import Replay, load_model
 from prbench.run import Session
 from prbench.scorecard.bench import Bench, folder_name, open_bench
+from prbench.scorecard.config import ScorecardConfig, ScorecardModelConfig
 from prbench.scorecard.latency import WARM_UP, Latency, measure_latency
 from prbench.scorecard.machine import Machine
 from prbench.scorecard.row import ScorecardRow, judged, make_row
-from prbench.scorecard.settings import ScorecardConfig, ScorecardModelConfig
 from prbench.types import POSTS_OF, Context, Frozen
 
 FILE = "scorecard.json"

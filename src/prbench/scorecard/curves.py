@@ -18,8 +18,8 @@ from prbench.run import Evaluation
 from prbench.scorecard.adapted import Point, adapted
 from prbench.scorecard.bench import Bench, folder_name, open_bench
 from prbench.scorecard.card import failure
+from prbench.scorecard.config import ScorecardConfig, ScorecardModelConfig
 from prbench.scorecard.protocol import POSTS, SHOTS, ShotDivision, divide
-from prbench.scorecard.settings import ScorecardConfig, ScorecardModelConfig
 from prbench.stats import Estimate
 from prbench.types import Channel, Frozen
 

@@ -6,9 +6,9 @@ from typing import Any
 from prbench.results import GAIN, SPECIFICITY, Effect, Soundness, load_run, versus
 from prbench.results import verdict as verdict_on
 from prbench.run import Evaluation
+from prbench.scorecard.config import ScorecardModelConfig
 from prbench.scorecard.latency import Latency
 from prbench.scorecard.rule import Rule, RuleEvidence, Verdict
-from prbench.scorecard.settings import ScorecardModelConfig
 from prbench.stats import Estimate
 from prbench.types import Frozen
 

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from prbench.serve.clients import RewardClient, RewardError, Tally, trl_reward
+    from prbench.serve.config import ServeConfig
     from prbench.serve.items import ScoreItem
     from prbench.serve.rollout import label
     from prbench.serve.server import serve, serving
-    from prbench.serve.settings import ServeConfig
 
 _HOMES = {
     "ScoreItem": "prbench.serve.items",
     "RewardClient": "prbench.serve.clients",
     "RewardError": "prbench.serve.clients",
-    "ServeConfig": "prbench.serve.settings",
+    "ServeConfig": "prbench.serve.config",
     "Tally": "prbench.serve.clients",
     "label": "prbench.serve.rollout",
     "serve": "prbench.serve.server",

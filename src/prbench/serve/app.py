@@ -1,6 +1,7 @@
 """The HTTP face: routes, who may ask, how much may be sent, and which status says what.
 
     POST   /score                    items in, one score or error for each, in their order
+    POST   /rank                     the answers to one question, scored together
     POST   /get_reward               the same in OpenRLHF's form
     GET POST DELETE /users/ID/feedback   what a user has judged; one more judgment; forget
     GET    /health  /metrics
@@ -40,6 +41,7 @@ from prbench.serve.items import (
     entry,
     parse,
 )
+from prbench.serve.lists import RankRequest
 from prbench.serve.rollout import items_of
 from prbench.serve.service import (
     NotAdaptiveError,
@@ -98,6 +100,7 @@ def make_app(service: RewardService, door: Door) -> Starlette:
     return Starlette(
         routes=[
             Route("/score", face.guarded(face.score, "/score"), methods=["POST"]),
+            Route("/rank", face.guarded(face.rank, "/rank"), methods=["POST"]),
             Route("/get_reward", face.guarded(face.get_reward, "/get_reward"), methods=["POST"]),
             Route(feedback, face.guarded(face.judge, "/feedback"), methods=["POST"]),
             Route(feedback, face.guarded(face.judged, "/feedback"), methods=["GET"]),
@@ -138,13 +141,12 @@ class _Face:
     async def score(self, request: Request) -> Response:
         """Score a batch of items."""
         asked = await self._in_thread_if_large(partial(self._parsed, ScoreRequest), await self._body(request))
-        scored, revision = await _unless_gone(request, self._service.score(asked.items, _patience_s(request)))
-        body = {
-            "revision": revision,
-            "scores": [None if isinstance(one, ItemError) else one for one in scored],
-            "items": [*map(entry, scored)],
-        }
-        return JSONResponse(body, _status(scored))
+        return _scores(await _unless_gone(request, self._service.score(asked.items, _patience_s(request))))
+
+    async def rank(self, request: Request) -> Response:
+        """Score the answers to one question together."""
+        asked = await self._in_thread_if_large(partial(self._parsed, RankRequest), await self._body(request))
+        return _scores(await _unless_gone(request, self._service.rank(asked, _patience_s(request))))
 
     async def get_reward(self, request: Request) -> Response:
         """The same for OpenRLHF, whose client knows only success and failure: one item without a score fails all."""
@@ -269,6 +271,16 @@ async def _nothing_there(request: Request, error: Exception) -> Response:
 
 _WAIT = re.compile(r"(?:^|,)\s*wait\s*=\s*(\d{1,6})\b", re.IGNORECASE)
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}
+
+
+def _scores(reply: ScoredReply) -> Response:
+    """The reply to items or to a list: scores in their order, and beside them why one is missing."""
+    body = {
+        "revision": reply.revision,
+        "scores": [None if isinstance(one, ItemError) else one for one in reply.scored],
+        "items": [*map(entry, reply.scored)],
+    }
+    return JSONResponse(body, _status(reply.scored))
 
 
 def _status(scored: Sequence[Scored]) -> int:

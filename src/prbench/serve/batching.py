@@ -134,6 +134,11 @@ class Batcher:
         return len(self._queue)
 
     @property
+    def most_together(self) -> int:
+        """Answers that may be asked about at once."""
+        return self._limits.max_batch
+
+    @property
     def retry_after_s(self) -> int:
         """In how many seconds what waits now will be answered, as far as can be told."""
         seconds = self.depth * self._asking_s / self._asked if self._asked else 0.0
@@ -337,7 +342,7 @@ class Batcher:
         try:
             self._answer(batch)
         except BaseException as error:  # a model that breaks its protocol, or calls exit()
-            said = _logged(error)
+            said = logged(error)
             for job, place in batch:
                 if place not in job.results:
                     job.settle(place, ItemError("failed", said))
@@ -360,7 +365,7 @@ class Batcher:
             try:
                 views = self._show([job.items[other] for other in places])
             except Exception as error:  # a template or a tokenizer that breaks on this text
-                views = [ItemError("failed", _logged(error))] * len(places)
+                views = [ItemError("failed", logged(error))] * len(places)
             job.shown.update(zip(places, views, strict=True))
         return job.shown[place]
 
@@ -378,11 +383,11 @@ class Batcher:
         began = time.perf_counter()
         try:
             for place, outcome in self._model.rate(views):
-                outcomes[place] = _discreet(outcome)
+                outcomes[place] = discreet(outcome)
         except Exception as error:
             if len(views) > 1:
                 return [outcome for view in views for outcome in self._ask([view])]
-            return [Outcome.failed(_logged(error))]
+            return [Outcome.failed(logged(error))]
         finally:
             took_s = time.perf_counter() - began
             self._metrics.model_seconds.observe(took_s)
@@ -416,7 +421,7 @@ def _settle(done: Future[Any], chore: Callable[[], Any]) -> None:
         done.set_exception(failed)
 
 
-def _discreet(outcome: Outcome) -> Outcome:
+def discreet(outcome: Outcome) -> Outcome:
     """An outcome whose reason a client may read: why a model failed may quote paths and texts of this machine."""
     if outcome.status != "failed":
         return outcome
@@ -424,7 +429,7 @@ def _discreet(outcome: Outcome) -> Outcome:
     return Outcome.failed("the model failed; the server's log says more")
 
 
-def _logged(error: BaseException) -> str:
+def logged(error: BaseException) -> str:
     """Put an error into the log, whole; returns what the client may know of it."""
     _LOG.error("an item failed", exc_info=error)
     return f"the model raised {type(error).__name__}; the server's log says more"

@@ -14,11 +14,13 @@ from prbench.data import Suite
 from prbench.errors import ConfigError
 from prbench.models import Model
 from prbench.serve.app import Door, make_app
+from prbench.serve.config import ServeConfig
 from prbench.serve.service import RewardService, open_service
-from prbench.serve.settings import ServeConfig
 from prbench.web import listen, server_config
 
 _TICK_S = 0.02
+KEEP_ALIVE_S = 60
+"""How long a connection stays open between two requests: a trainer thinks for a while between two steps."""
 _LAST_BYTES_S = 10.0
 """How long replies may take to leave, once everything is answered."""
 
@@ -95,7 +97,7 @@ def _url(config: ServeConfig, bound: socket.socket) -> str:
 
 def _server(service: RewardService, config: ServeConfig) -> "DrainingServer":
     app = make_app(service, Door(config.token, config.loopback, config.max_body))
-    patience = {"timeout_keep_alive": 60, "timeout_graceful_shutdown": int(_LAST_BYTES_S)}
+    patience = {"timeout_keep_alive": KEEP_ALIVE_S, "timeout_graceful_shutdown": int(_LAST_BYTES_S)}
     settings = server_config(app, log_level="warning", **patience)
     return DrainingServer(settings, service, config.drain_s)
 

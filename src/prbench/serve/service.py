@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 from prbench.config import digest
@@ -16,19 +17,23 @@ from prbench.models import (
     Model,
     ModelCard,
     Preparable,
+    Ranker,
     Rater,
+    as_ranker,
     is_adaptive,
+    is_ranker,
     load_encoder,
     load_model,
 )
 from prbench.rank import BM25, Dense
 from prbench.serve.batching import Batcher, QueueLimits
+from prbench.serve.config import ServeConfig
 from prbench.serve.feedback import FeedbackFile
-from prbench.serve.items import FloorScore, ItemBounds, ItemError, Scored, ScoreItem
+from prbench.serve.items import FloorScore, ItemBounds, ItemError, Scored, ScoreItem, TooManyError
 from prbench.serve.judged import JudgedTexts, left_s, length_of
 from prbench.serve.lint import check_servable
+from prbench.serve.lists import RankRequest, rank_list, sound_places, with_floor
 from prbench.serve.metrics import Metrics
-from prbench.serve.settings import ServeConfig
 from prbench.serve.views import Views
 from prbench.texts import is_degenerate
 from prbench.types import AnswerView, Context, Judgment
@@ -77,6 +82,7 @@ class RewardService:
         choice: All that decides what is shown, beside the context: part of the revision.
         bounds: How much an item or a judgment may hold.
         floor: The reward of an answer that says nothing: `auto`, `off` or a number.
+        together: Who scores lists; default: the model, answer by answer.
     """
 
     def __init__(
@@ -89,8 +95,10 @@ class RewardService:
         choice: Sequence[object],
         bounds: ItemBounds,
         floor: str | float = "auto",
+        together: Ranker | None = None,
     ) -> None:
         self._model = model
+        self._ranker = together or as_ranker(model)
         self._views = views
         self._feedback = feedback
         self._suite = suite
@@ -130,6 +138,27 @@ class RewardService:
             await self._judged_texts.read(taken, until)
         answered = iter(await self.batcher.score(taken, left_s(until)) if taken else ())
         scored = [next(answered) if found is None else found for found in known]
+        return self._reply(scored, before)
+
+    async def rank(self, asked: RankRequest, within_s: float | None = None) -> ScoredReply:
+        """Score the answers to one question together, in their order."""
+        before, items = self._changes, asked.each()
+        most = min(self.batcher.most_together, getattr(self._ranker, "most_answers", None) or len(items))
+        if len(items) > most:
+            raise TooManyError(f"the list has {len(items)} answers, and {most} can be ranked together (--max-batch)")
+        for item in items:
+            if said := self.bounds.excess(item):
+                raise TooLargeError(said)
+        sound = sound_places(items, self._floor_rule)
+        shown = [items[place] for place in sound]
+        until = time.monotonic() + min(self._deadline_s, within_s or math.inf)
+        if shown and self.adaptive and isinstance(self._model, Forgetful):
+            await self._judged_texts.read(shown, until)
+        work = partial(rank_list, self._ranker, self._views, shown, self._learned, until)
+        scored = await self.batcher.call(work) if shown else []
+        return self._reply(with_floor(scored, sound, len(items)), before)
+
+    def _reply(self, scored: list[Scored], before: int) -> ScoredReply:
         for result in scored:
             if isinstance(result, ItemError):
                 self.metrics.errors.add(kind=result.kind)
@@ -290,11 +319,14 @@ def open_service(
     if isinstance(rater, Forgetful):
         rater.hold_back()
     ranker = BM25() if config.ranker == "bm25" else Dense(load_encoder(config.ranker, config.options))
-    views = Views(pairs, rater, context, ranker=ranker, seed=config.seed)
+    together = opened if is_ranker(opened) else as_ranker(rater)
+    views = Views(pairs, rater, context, ranker=ranker, seed=config.seed, together=together)
     limits = QueueLimits(config.max_batch, config.max_wait_ms / 1000, config.max_queue, config.deadline_s)
     with FeedbackFile(config.state) as feedback:
         choice = (ranker.name, pairs.record.fingerprint, config.seed)
-        service = RewardService(rater, views, feedback, limits, pairs.record.name, choice, config.bounds, config.floor)
+        service = RewardService(
+            rater, views, feedback, limits, pairs.record.name, choice, config.bounds, config.floor, together
+        )
         try:
             service.replay()
             yield service

@@ -12,11 +12,11 @@ from functools import partial
 
 from prbench.contexts import ContextBuilder, ShownAnswers, Unfit
 from prbench.errors import ContextError, ModelError
-from prbench.models import Rater
+from prbench.models import Ranker, Rater, as_ranker
 from prbench.rank import PostRanker
 from prbench.serve.gathering import Waiting, waiting_of
 from prbench.serve.items import ItemError, ScoreItem
-from prbench.types import AnswerView, Context, Pair, Post
+from prbench.types import AnswerView, Context, ListView, Pair, Post
 
 _LOG = logging.getLogger(__name__)
 _RENEWED_AFTER = 20_000
@@ -36,6 +36,7 @@ class Views:
         context: What of a user is shown.
         ranker: Chooses posts; default as in the benchmark.
         seed: Of the derangement behind `other`, as in the benchmark.
+        together: Who will be shown lists; default: the model, by its scores.
 
     Example:
         >>> from prbench.models import load_model
@@ -45,12 +46,23 @@ class Views:
     """
 
     def __init__(
-        self, pairs: Sequence[Pair], model: Rater, context: Context, *, ranker: PostRanker | None = None, seed: int = 0
+        self,
+        pairs: Sequence[Pair],
+        model: Rater,
+        context: Context,
+        *,
+        ranker: PostRanker | None = None,
+        seed: int = 0,
+        together: Ranker | None = None,
     ) -> None:
         self.context = context
         self._plans: dict[str, tuple[str, ...]] = {}
         self._new_builder = partial(ContextBuilder, pairs, model, ranker=ranker, seed=seed, plans=self._plans)
         self._builder = self._new_builder()
+        self._new_lists = partial(
+            ContextBuilder, pairs, together or as_ranker(model), ranker=ranker, seed=seed, plans=self._plans
+        )
+        self._lists: ContextBuilder | None = None
         self._shown = 0
         self._lengths: dict[str, int] = {}
         self._by_user: dict[str, dict[str, list[Pair]]] = defaultdict(lambda: defaultdict(list))
@@ -65,7 +77,7 @@ class Views:
     def renew(self) -> None:
         """Forget the texts that were shown."""
         self._plans.clear()
-        self._builder, self._shown = self._new_builder(), 0
+        self._builder, self._lists, self._shown = self._new_builder(), None, 0
 
     def cost(self, item: ScoreItem) -> Waiting:
         """What scoring an item costs: its own texts, and the posts that the suite has of its user."""
@@ -106,10 +118,31 @@ class Views:
             shown.update(zip(places, self._group([items[place] for place in places], judged or {}), strict=True))
         return [shown[place] for place in range(len(items))]
 
+    def show_list(self, items: Sequence[ScoreItem], judged: Mapping[str, object]) -> ListView | ItemError:
+        """What a Ranker sees of answers to one question, or why it can see nothing."""
+        self._shown += len(items)
+        if self._shown > _RENEWED_AFTER:
+            self.renew()
+        self._lists = self._lists or self._new_lists()
+        first, answers = self._known(items[0], judged), [item.answer for item in items]
+        found = self._find(first, answers)
+        if isinstance(found, ItemError):
+            return found
+        pair, context = found
+        shown = self._lists.show_list(pair, context, answers)
+        if isinstance(shown, Unfit):
+            return ItemError("unfit", shown.reason)
+        own = first.posts is not None and self.context.name != "none"
+        return replace(shown.view, user=first.user) if own else shown.view
+
+    def _known(self, item: ScoreItem, judged: Mapping[str, object]) -> ScoreItem:
+        """The item; of somebody who is known by judgments alone, with no posts."""
+        if item.user in judged and item.user not in self._by_user and item.posts is None:
+            return item.model_copy(update={"posts": ()})
+        return item
+
     def _group(self, items: Sequence[ScoreItem], judged: Mapping[str, object]) -> Sequence[Shown]:
-        first, answers = items[0], [item.answer for item in items]
-        if first.user in judged and first.user not in self._by_user and first.posts is None:
-            first = first.model_copy(update={"posts": ()})  # known by judgments alone
+        first, answers = self._known(items[0], judged), [item.answer for item in items]
         found = self._find(first, answers)
         if isinstance(found, ItemError):
             return [found] * len(items)

@@ -7,7 +7,7 @@ only the coarser one is a source of dependence, and only it is resampled.
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from prbench.stats.arrays import Codes
 Label = TypeVar("Label", bound=Hashable)
 
 
-def encode(labels: Iterable[Label]) -> tuple[Codes, list[Label]]:
+def encode(labels: "Iterable[Label] | NDArray[Any]") -> tuple[Codes, list[Label]]:
     """Number the labels in sorted order, so that the numbers do not depend on the order of the rows.
 
     Example:
@@ -25,6 +25,9 @@ def encode(labels: Iterable[Label]) -> tuple[Codes, list[Label]]:
         >>> codes.tolist(), names
         ([1, 0, 1], ['a', 'b'])
     """
+    if isinstance(labels, np.ndarray):
+        found, numbers = np.unique(labels, return_inverse=True)
+        return numbers.astype(np.int64, copy=False), found.tolist()
     labels = list(labels)
     names = sorted(set(labels), key=lambda label: (type(label).__name__, label))
     number = {name: code for code, name in enumerate(names)}

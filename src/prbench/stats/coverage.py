@@ -114,7 +114,7 @@ def couple_coverage(credits: ArrayLike, users: Sequence[Hashable], couples: Sequ
 
 def mirror_consistency(
     credits: ArrayLike,
-    mirrors: Sequence[Hashable],
+    mirrors: "Sequence[Hashable] | Codes",
     clusters: Clusters,
     rng: np.random.Generator,
     *,

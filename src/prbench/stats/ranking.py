@@ -43,7 +43,8 @@ def significance_groups(
     cluster, or without a common row, nothing can be tested and two models share a group.
 
     Args:
-        credits: Per model, its credit on every row; None where it has none. A model without any credit is left out.
+        credits: Per model, its credit on every row; None, in an array NaN, where it has none. A model without any
+            credit is left out.
         clusters: The labels of the rows.
         level: The chance, at most, that any two equal models are told apart.
 
@@ -89,6 +90,9 @@ class _Row(NamedTuple):
 
     @classmethod
     def of(cls, name: str, credits: Iterable[float | None], n: int) -> "_Row":
+        if isinstance(credits, np.ndarray):
+            there = ~np.isnan(credits)
+            return cls(as_floats(name, np.where(there, credits, 0.0), n), there)
         found = list(credits)
         values = as_floats(name, [0.0 if value is None else value for value in found], n)
         return cls(values, np.array([value is not None for value in found], dtype=np.bool_))

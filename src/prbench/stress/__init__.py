@@ -1,8 +1,7 @@
 """STRESS: the same pairs with changes that should not matter, and how many verdicts they change."""
 
 from prbench.stress.changes import CHANGES, Change, read_paraphrases
-from prbench.stress.stress import ChangeResult, StressResult, default_folder, stress
-from prbench.stress.tables import stress_tables
+from prbench.stress.stress import ChangeResult, StressResult, default_folder, stress, stress_tables
 
 __all__ = [
     "CHANGES",

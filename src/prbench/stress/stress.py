@@ -20,7 +20,8 @@ from prbench.data import DatasetRecord, Suite
 from prbench.errors import ConfigError, did_you_mean
 from prbench.models import Model, ModelCard
 from prbench.results import Credit, Measure, RunFolder, clusters_of, credits_by_context
-from prbench.run import Evaluation, Session, check_claim, execute, forecast, open_budget
+from prbench.run import Evaluation, RecordProgress, Session, check_claim, execute, forecast, open_budget
+from prbench.show import Table, count, interval, points
 from prbench.stats import Estimate
 from prbench.stress.changes import AGAIN, Change, make_changes
 from prbench.types import Context, Frozen
@@ -66,6 +67,7 @@ def stress(
     cache: CallCache | None = None,
     max_cost_usd: float | None = None,
     say: Callable[[str], None] = lambda line: None,
+    quiet: bool = True,
 ) -> StressResult:
     """Ask a model about pairs as they are and under each change.
 
@@ -79,6 +81,7 @@ def stress(
         cache: Answers of earlier runs; the model is asked once more without it.
         max_cost_usd: Refuse to start, or stop, where all runs together would cost more.
         say: Hears what is going on.
+        quiet: Whether to show no progress of each run on standard error.
 
     Raises:
         ConfigError: If a change is not known, or no pair has anything to change.
@@ -106,11 +109,21 @@ def stress(
     if max_cost_usd is not None:
         _refuse_over_budget(sessions, folders, cache, max_cost_usd)
     runs: dict[str, Evaluation] = {}
+    say(f"{len(sessions)} runs of {len(plain.suite):,} pairs each in {str(out)!r}; the same command continues them")
     for name, session in sessions.items():
         say(f"{name}: {known[name].sentence if name in known else 'the pairs as they are'}")
         elsewhere = _spent_usd(folder for other, folder in folders.items() if other != name)
         left = None if max_cost_usd is None else max(max_cost_usd - elsewhere, 0.0)
-        runs[name] = execute(session, folders[name], cache=None if name == AGAIN else cache, max_cost_usd=left)
+        kept = None if name == AGAIN else cache
+        with RecordProgress(quiet=quiet) as progress:
+            runs[name] = execute(
+                session,
+                folders[name],
+                cache=kept,
+                listening=progress.listening,
+                planning=progress.planning,
+                max_cost_usd=left,
+            )
     result = _concluded(config, plain, context, wanted, versions, runs)
     RunFolder(out).write_json(FILE, result.model_dump(mode="json"))
     return result
@@ -215,3 +228,20 @@ def _difference(config: RunConfig, name: str, rows: Sequence[Credit], new: list[
         return Estimate.undefined()
     rng = np.random.default_rng([config.seed, zlib.crc32(f"{name} difference".encode())])
     return stats.difference_interval(new, old, clusters_of(rows), rng, resamples=config.resamples)
+
+
+def stress_tables(found: StressResult) -> list[Table]:
+    """Everything that is printed of a stress test."""
+    rows = [
+        [name, one.what, count(one.pairs), interval(one.flips), points(one.difference)]
+        for name, one in found.changes.items()
+    ]
+    title = (
+        f"{found.model.address} on {found.suite.name} · context {found.context} · accuracy {interval(found.accuracy)}"
+    )
+    notes = [
+        "Verdicts changed: share of the changed pairs whose winner changes, to or from a tie counting ½. None of these "
+        "changes should matter.",
+    ]
+    columns = ["change", "what", "pairs changed", "verdicts changed [95 %]", "accuracy (points)"]
+    return [Table(title, columns, rows, notes, first_numeric=2)]

@@ -1,8 +1,9 @@
 """STUDIES: does a better score give a better policy? What came downstream, held against the benchmark's ranking."""
 
-from prbench.studies.correlate import LEAST_MODELS, CorrelateConfig, correlate
+from prbench.studies.correlate import correlate
+from prbench.studies.correlation_tables import correlation_tables
+from prbench.studies.matched import LEAST_MODELS, CorrelateConfig
 from prbench.studies.study import Judge, Labels, ModelOutcome, Study, StudyEstimate, read_study, refuse_unfit
-from prbench.studies.tables import correlation_tables
 
 __all__ = [
     "LEAST_MODELS",

@@ -6,7 +6,14 @@ from typing import Any
 from pydantic import field_serializer
 
 from prbench.stats import Estimate
-from prbench.stats.correlation import Coefficient, Partial, PermutationTest, Rivalry
+from prbench.stats.correlation import (
+    Coefficient,
+    LineageAgreement,
+    LineageDifference,
+    Partial,
+    PermutationTest,
+    Rivalry,
+)
 from prbench.studies.study import Judge
 from prbench.types import Frozen
 
@@ -39,6 +46,8 @@ class Agreement(Frozen):
     permutation: PermutationTest
     fisher: Estimate | None = None
     jackknife: LeftOneOut
+    lineages: LineageAgreement | None = None
+    """Where the models come in lineages."""
 
 
 class CorrelatedModel(Frozen):
@@ -82,6 +91,8 @@ class RivalAgreement(Frozen):
     """Models that `coefficients` and `partial` are over."""
     coefficients: Mapping[Coefficient, Rivalry]
     partial: Mapping[str, Partial]
+    lineages: LineageDifference | None = None
+    """Of Spearman's ρ, lineages and couples drawn anew; where models come in lineages and studies have items."""
     verdict: CorrectedVerdict | None = None
 
 

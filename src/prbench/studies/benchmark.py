@@ -11,6 +11,7 @@ from prbench.errors import ConfigError, RunError, did_you_mean
 from prbench.report.leaderboard import find_runs
 from prbench.results import Credit, Loaded, clusters_of, load_run
 from prbench.stats.correlation import ItemScores
+from prbench.types import CHOSEN_ANSWER, ITEM
 
 
 class Benchmark(NamedTuple):
@@ -90,9 +91,32 @@ def earned(benchmark: Benchmark, models: Sequence[Wanted], *, fallback: bool = F
         raise RunError(
             f"the runs on {benchmark.label!r} have no pair that all models judged", hint="see `prbench compare`"
         )
-    scores = np.array([[found[pair].credit for pair in common] for found in credits], dtype=np.float64)
-    clusters = clusters_of([credits[0][pair] for pair in common])
+    rows = _rows([credits[0][pair] for pair in common])
+    scores = np.array([[_earned([found[common[at]].credit for at in row]) for row in rows] for found in credits])
+    clusters = clusters_of([credits[0][common[row[0]]] for row in rows])
     return Earned(ItemScores(scores, clusters), contexts, len(set.union(*map(set, credits))) - len(common))
+
+
+def _rows(credits: Sequence[Credit]) -> list[list[int]]:
+    """Places of pairs that count together: those of one row with one right answer among several, else each alone."""
+    listed: dict[str, list[int]] = {}
+    for at, credit in enumerate(credits):
+        tags = credit.row.tags
+        name = f"{tags[ITEM]}\0{tags[CHOSEN_ANSWER]}" if ITEM in tags and CHOSEN_ANSWER in tags else f"\0{at}"
+        listed.setdefault(name, []).append(at)
+    return list(listed.values())
+
+
+def _earned(credits: Sequence[float]) -> float:
+    """Right where the right answer beats all others; a tie for the first place earns its share.
+
+    Example:
+        >>> _earned([1.0, 1.0, 0.5]), _earned([1.0, 0.0]), _earned([0.5])
+        (0.5, 0.0, 0.5)
+    """
+    return (
+        0.0 if 0.0 in credits else 1 / (1 + sum(credit < 1 for credit in credits)) if len(credits) > 1 else credits[0]
+    )
 
 
 def _mirror(credit: Credit) -> str:

@@ -8,21 +8,26 @@ agreement of many models, so it is held in place: p shuffles, and intervals draw
 These alone carry the verdict, and over these alone rivals are compared.
 """
 
-import zlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from prbench import stats
 from prbench._version import __version__
-from prbench.errors import ConfigError, StudyError
-from prbench.stats import Clusters, correlation
+from prbench.errors import ConfigError
+from prbench.stats import correlation
 from prbench.stats.arrays import Floats
-from prbench.stats.correlation import COEFFICIENTS, PERMUTATIONS, Coefficient, CorrelationVerdict, ItemScores, Rivalry
-from prbench.stats.intervals import RESAMPLES
+from prbench.stats.correlation import (
+    COEFFICIENTS,
+    Coefficient,
+    CorrelationVerdict,
+    ItemScores,
+    LineageAgreement,
+    LineageDifference,
+    Rivalry,
+)
 from prbench.studies.agreement import (
     Agreement,
     BenchmarkTold,
@@ -35,74 +40,11 @@ from prbench.studies.agreement import (
     RivalAgreement,
     StudyAgreement,
 )
-from prbench.studies.benchmark import Benchmark, Earned, Wanted, earned, gather
-from prbench.studies.study import Study, read_study
-from prbench.types import Context
+from prbench.studies.benchmark import Benchmark, Wanted, earned, gather
+from prbench.studies.matched import LEAST_MODELS, CorrelateConfig, Matched, match
+from prbench.studies.study import read_study
 
-LEAST_MODELS = 4
 PRIMARY: Coefficient = "spearman"
-
-
-@dataclass(frozen=True, slots=True)
-class CorrelateConfig:
-    """How a correlation is computed."""
-
-    context: str = "profile"
-    """Where a study does not say what a reward model was shown."""
-    baseline_context: str | None = None
-    """Of rival benchmarks; default: the same as the benchmark's, else `none`."""
-    seed: int = 0
-    resamples: int = RESAMPLES
-    permutations: int = PERMUTATIONS
-    describe: bool = False
-    """Figures only, no verdict: for what was not the question fixed beforehand."""
-
-    def rng(self, *names: str) -> np.random.Generator:
-        """A generator for one figure, so that no figure depends on which others are computed."""
-        return np.random.default_rng([self.seed, zlib.crc32("\x00".join(names).encode())])
-
-
-class Matched(NamedTuple):
-    """A study's reward models that the benchmark knows as well."""
-
-    study: Study
-    path: str
-    names: list[str]
-    wanted: list[Wanted]
-    benchmark: Earned
-    downstream: Floats
-    items: ItemScores | None
-    """Per-item downstream scores, where all models have them."""
-    items_left_out: int
-    apart: list[str]
-    unmatched: list[str]
-    """In the study, but without a run on the benchmark."""
-
-    @property
-    def readers(self) -> list[int] | None:
-        """The models that are shown the user, where all others are tied by construction; None where none are."""
-        blind = [at for at, context in enumerate(self.benchmark.contexts) if context == "none"]
-        readers = [at for at in range(len(self.names)) if at not in blind]
-        tied = len(set(self.benchmark.items.means[blind])) == 1
-        return readers if readers and len(blind) > 1 and tied else None
-
-    def only(self, kept: Sequence[int]) -> "Matched":
-        """The same with some of the models alone."""
-        items = self.items and ItemScores(self.items.scores[kept], self.items.clusters)
-        earned = ItemScores(self.benchmark.items.scores[kept], self.benchmark.items.clusters)
-        contexts = [self.benchmark.contexts[at] for at in kept]
-        return self._replace(
-            names=[self.names[at] for at in kept],
-            wanted=[self.wanted[at] for at in kept],
-            benchmark=self.benchmark._replace(items=earned, contexts=contexts),
-            downstream=self.downstream[kept],
-            items=items,
-        )
-
-    def draws(self, options: CorrelateConfig, *names: str) -> np.random.Generator:
-        """A generator for one figure of this study, wherever its file lies."""
-        study = self.study
-        return options.rng(study.kind, study.suite, study.policy, study.endpoint, study.judge.address, *names)
 
 
 def correlate(
@@ -137,34 +79,6 @@ def correlate(
     )
 
 
-def match(study: Study, path: str, benchmark: Benchmark, context: str) -> Matched:
-    """Find a study's reward models among the benchmark's runs, by address."""
-    shown = {name: Wanted(study.address_of(name), study.models[name].context or context) for name in study.models}
-    apart = [name for name, want in shown.items() if study.models[name].apart or Context.parse(want.context).leaks]
-    names = [name for name, want in shown.items() if want.address in benchmark.runs and name not in apart]
-    if len(names) < LEAST_MODELS:
-        raise StudyError(
-            f"{path}: {len(names)} reward models have a run on {benchmark.label!r}; at least {LEAST_MODELS} are needed",
-            hint="in the study: " + ", ".join(sorted(want.address for want in shown.values())),
-        )
-    wanted = [shown[name] for name in names]
-    _same_revisions(study, names, path, benchmark)
-    items, left_out = _downstream_items(study, names, path)
-    scores = np.array([study.models[name].score.value for name in names]) if items is None else items.means
-    return Matched(
-        study=study,
-        path=path,
-        names=names,
-        wanted=wanted,
-        benchmark=earned(benchmark, wanted),
-        downstream=scores,
-        items=items,
-        items_left_out=left_out,
-        apart=apart,
-        unmatched=[name for name in shown if name not in names and name not in apart],
-    )
-
-
 def _only(benchmarks: Sequence[Benchmark]) -> Benchmark:
     if len(benchmarks) != 1:
         listed = ", ".join(repr(found.label) for found in benchmarks) or "none"
@@ -173,44 +87,6 @@ def _only(benchmarks: Sequence[Benchmark]) -> Benchmark:
             hint="rival benchmarks go to --baseline",
         )
     return benchmarks[0]
-
-
-def _same_revisions(study: Study, names: Sequence[str], path: str, benchmark: Benchmark) -> None:
-    for name in names:
-        run = benchmark.runs[study.address_of(name)]
-        ours, theirs = study.models[name].revision, run.facts.card.revision
-        if ours and theirs and ours != theirs:
-            raise StudyError(
-                f"{path}: {name!r} was used at revision {ours!r}, but {str(run.path)!r} is a run of {theirs!r}",
-                hint="the model has changed in between: make the run or the study again",
-            )
-
-
-def _downstream_items(study: Study, names: Sequence[str], path: str) -> tuple[ItemScores | None, int]:
-    """The scores on the items that all models have, and how many items are left out.
-
-    The items of one unit and question (on mirrored suites: both users of a couple) count together or not at all.
-    """
-    found = [study.models[name].items for name in names]
-    every = set().union(*found)
-    if not every:
-        return None, 0
-    shared = set.intersection(*map(set, found))
-    cell = {item: (label.unit, label.question) for item, label in study.items.items()}
-    broken = {cell.get(item, item) for item in every - shared}
-    common = sorted(item for item in shared if cell.get(item, item) not in broken)
-    if not common:
-        lacking = min(names, key=lambda name: len(study.models[name].items))
-        raise StudyError(
-            f"{path}: the {len(names)} reward models have no item in common; {lacking!r} has "
-            f"{len(study.models[lacking].items)} of {len(every)}",
-            hint="scores over different items are not compared; make the study again with the same items for all",
-        )
-    labels = [study.items.get(item) for item in common]
-    units = [item if label is None else label.unit for item, label in zip(common, labels, strict=True)]
-    questions = [item if label is None else label.question for item, label in zip(common, labels, strict=True)]
-    scores = np.array([[items[item] for item in common] for items in found], dtype=np.float64)
-    return ItemScores(scores, Clusters.of(units, questions)), len(every) - len(common)
 
 
 def _study(matched: Matched, rivals: Sequence[Benchmark], options: CorrelateConfig) -> StudyAgreement:
@@ -290,7 +166,18 @@ def _coefficient(name: Coefficient, matched: Matched, options: CorrelateConfig) 
             error=left.error,
             leaning=None if left.leaning is None else matched.names[left.leaning],
         ),
+        **_lineages(name, matched, options),
     )
+
+
+def _lineages(name: Coefficient, matched: Matched, options: CorrelateConfig) -> dict[str, LineageAgreement]:
+    """The same over lineages, where the models come in some."""
+    kinds = matched.lineages
+    if kinds is None:
+        return {}
+    x, y = matched.benchmark.items.means, matched.downstream
+    draws, how = matched.draws(options, name, "lineages"), {"resamples": options.resamples}
+    return {"lineages": correlation.over_lineages(name, x, y, kinds, draws, permutations=options.permutations, **how)}
 
 
 def _rival(rival: Benchmark, matched: Matched, options: CorrelateConfig) -> RivalAgreement:
@@ -326,7 +213,22 @@ def _rival(rival: Benchmark, matched: Matched, options: CorrelateConfig) -> Riva
             name: correlation.partial_correlation(x[free], y[free], z[free], name=name)
             for name in ("spearman", "pearson")
         },
+        **_rival_lineages(matched.only([known[at] for at in free]), theirs.items, free, rival, options),
     )
+
+
+def _rival_lineages(
+    matched: Matched, theirs: ItemScores, free: Sequence[int], rival: Benchmark, options: CorrelateConfig
+) -> dict[str, LineageDifference]:
+    kinds = matched.lineages
+    if kinds is None or matched.items is None:
+        return {}
+    scores = ItemScores(theirs.scores[free], theirs.clusters)
+    draws = matched.draws(options, "lineages", *rival[:2])
+    found = correlation.difference_over_lineages(
+        PRIMARY, matched.benchmark.items, scores, matched.items, kinds, draws, resamples=options.resamples
+    )
+    return {"lineages": found}
 
 
 def _difference(name: Coefficient, benchmark: Floats, rival: Floats, outcome: Floats) -> CoefficientGap:
@@ -345,25 +247,40 @@ def _versus(
 def _judged(studies: Sequence[StudyAgreement]) -> list[StudyAgreement]:
     """The same with verdicts, corrected for how many studies and how many rivals were looked at."""
     tests = [(study.shown_the_user or study).coefficients[PRIMARY] for study in studies]
-    corrected = _holm([test.permutation.two_sided for test in tests])
+    corrected = _holm([_p(test) for test in tests])
     rivals = iter(_judged_rivals([rival for study in studies for rival in study.rivals]))
     return [
         study.model_copy(
             update={
                 "rivals": tuple(next(rivals) for _ in study.rivals),
-                "verdict": _corrected(correlation.verdict(test.over_models, p), p),
+                "verdict": _corrected(correlation.verdict(_interval(test), p), p),
             }
         )
         for study, test, p in zip(studies, tests, corrected, strict=True)
     ]
 
 
+def _p(test: Agreement) -> float | None:
+    """The larger of the two p where models come in lineages: neither shuffled models nor drawn lineages may object."""
+    known = [test.permutation.two_sided, test.lineages.p if test.lineages else None]
+    return max((p for p in known if p is not None), default=None)
+
+
+def _interval(test: Agreement) -> stats.Estimate:
+    return test.lineages.value if test.lineages else test.over_models
+
+
 def _judged_rivals(rivals: Sequence[RivalAgreement]) -> list[RivalAgreement]:
-    tests = [rival.coefficients[PRIMARY] for rival in rivals]
-    corrected = _holm([test.swap_p for test in tests])
+    tests = [
+        (rival.lineages.difference, rival.lineages.p)
+        if rival.lineages
+        else (rival.coefficients[PRIMARY].difference, rival.coefficients[PRIMARY].swap_p)
+        for rival in rivals
+    ]
+    corrected = _holm([p for _, p in tests])
     return [
-        rival.model_copy(update={"verdict": _corrected(correlation.rivalry_verdict(test.difference, p), p)})
-        for rival, test, p in zip(rivals, tests, corrected, strict=True)
+        rival.model_copy(update={"verdict": _corrected(correlation.rivalry_verdict(difference, p), p)})
+        for rival, (difference, _), p in zip(rivals, tests, corrected, strict=True)
     ]
 
 

@@ -81,6 +81,8 @@ class ModelOutcome(Frozen):
     """The score on each item; their mean is `score`."""
     apart: bool = False
     """Shown, but no part of any correlation: a rung of a calibration ladder."""
+    lineage: str = ""
+    """Method and encoder that it shares with others; empty where it stands for itself."""
     details: Mapping[str, Any] = {}
     """Whatever else the study keeps: curves, seeds."""
 

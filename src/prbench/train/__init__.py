@@ -3,7 +3,7 @@
 Importing this room loads no torch; `train` does.
 """
 
-from prbench.train.options import TrainConfig
+from prbench.train.config import TrainConfig
 from prbench.train.train import train
 
 __all__ = ["TrainConfig", "train"]

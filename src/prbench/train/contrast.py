@@ -20,7 +20,7 @@ from prbench.models.personal import artifact
 from prbench.models.personal.contrast import NAME
 from prbench.train.contrast_fit import ContrastConfig, Fitting, Material, Tell
 from prbench.train.leaks import check_splits
-from prbench.train.stances import Axes
+from prbench.train.stance_labels import Axes
 from prbench.train.train import learned_from, of_split
 from prbench.train.tune import Adopted, adopt_encoder, taught, tuned_on
 from prbench.types import Pair

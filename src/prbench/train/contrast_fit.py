@@ -16,7 +16,7 @@ from prbench.models.personal.traits import Floats, TraitReader, Traits
 from prbench.train import gains
 from prbench.train.regression import three_way, two_sided
 from prbench.train.soundness import Sound, fit_flaw, fit_spoilt
-from prbench.train.stances import Axes, Stance, answer_stances, people_stances, stated
+from prbench.train.stance_labels import Axes, Stance, answer_stances, people_stances, stated
 from prbench.train.unsound import unsound
 from prbench.types import Frozen, Pair
 

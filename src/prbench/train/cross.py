@@ -26,8 +26,8 @@ from prbench.models.local.encoding import Encoding, PromptEncoder
 from prbench.models.personal import artifact
 from prbench.models.personal.cross import FOLDER, PieceChooser
 from prbench.models.personal.method import bradley_terry
-from prbench.train.epochs import HeldOutScore, Listener, Loop
 from prbench.train.leaks import check_splits
+from prbench.train.loop import HeldOutScore, Listener, Loop
 from prbench.train.train import learned_from, of_split
 from prbench.train.tune import taught, tuned_on
 from prbench.types import Frozen, Message, Pair, Prompt

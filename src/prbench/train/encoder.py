@@ -28,7 +28,7 @@ from prbench.models.personal.shipped import DELTA, TUNING
 from prbench.models.personal.stance_encoder import AXES, HEAD
 from prbench.train import checkpoint
 from prbench.train.frozen import FrozenStates
-from prbench.train.stances import Axes, Labelled, Stance
+from prbench.train.stance_labels import Axes, Labelled, Stance
 from prbench.types import Frozen
 
 _WINDOW = 3

@@ -12,7 +12,7 @@ from prbench.contexts.builder import aspect_line
 from prbench.errors import DataError
 from prbench.models.personal.person import Known, Person, stack
 from prbench.models.personal.reader import Reader
-from prbench.train.options import TrainConfig
+from prbench.train.config import TrainConfig
 from prbench.types import Judgment, Pair
 
 _ASPECT_SHARE = 1 / 3

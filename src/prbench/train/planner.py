@@ -1,266 +1,212 @@
-"""`prbench train planner`: a language model learns what users expect, from the aspects of the training split.
+"""From a split to a planner's folder: checks, examples, training, adapter."""
 
-After LaMP-QA's planner: question and posts in, aspect titles out, a LoRA adapter, loss on the titles alone. The prompts
-are those that the `Planner` will ask, whole. No validation or test persona, question or aspect is learned from; the
-validation loss is that of other users' other questions, and the adapter with the lowest one is kept.
-"""
-
-import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import json
+import shutil
+from collections.abc import Iterable, Sequence
 from functools import cached_property
-from itertools import count, islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
-
-import torch
-from pydantic import Field
+from typing import Any, NamedTuple
 
 from prbench.config import ModelOptions, digest
-from prbench.errors import ModelError
-from prbench.models.local.adapter import require_peft
+from prbench.contexts import Unfit
+from prbench.data import load_pairs
+from prbench.data.portion import Portion
+from prbench.errors import AddressError, DataError
+from prbench.files import write_whole
+from prbench.models.local.adapter import BASE, CONFIG, WEIGHTS, AdapterBase, require_peft
 from prbench.models.local.checkpoint import quiet
-from prbench.models.local.language_model import LanguageModel
-from prbench.train import checkpoint
-from prbench.train.packs import Pack, TokenExample, groups, pack, target_losses
-from prbench.types import Frozen
+from prbench.models.local.generate import LanguageModelGenerator
+from prbench.models.local.language_model import LanguageModel, open_named
+from prbench.plan import Need, Planner, needs_of
+from prbench.train.leaks import HELD_OUT, _plain, check_splits
+from prbench.train.packs import TokenExample
+from prbench.train.planner_training import Listener, Look, PlannerConfig, PlannerTraining, closed
+from prbench.train.train import learned_from, of_split
+from prbench.types import Frozen, Message, Pair, Prompt
+
+RECORD = "planner.json"
+_FRAME_BYTES = 1200
+"""More than all that the prompt and a chat template say around question and posts."""
 
 
-class PlannerConfig(Frozen):
-    """How a planner is trained; everything here changes the weights and names the training that is resumed."""
+class PlannerRecord(Frozen):
+    """How a planner came to be: `planner.json` of its folder."""
 
-    policy: str = "lm:smollm2"
-    """Address of the language model to start from."""
-    rank: int = Field(default=16, ge=1)
-    alpha: int = Field(default=16, ge=1)
-    dropout: float = Field(default=0.05, ge=0, lt=1)
-    learning_rate: float = Field(default=5e-4, gt=0)
-    """LaMP-QA takes 5e-5 for 2,000 steps of a model fifty times as large; a few hundred steps need more."""
-    steps: int = Field(default=120, ge=1)
-    warmup: int = Field(default=10, ge=0)
-    """Steps until the learning rate is reached; it falls to a tenth from there."""
-    batch: int = Field(default=8, ge=1)
-    """Questions in a step, all of one user: the posts are computed once."""
-    through_posts: bool = False
-    """Whether gradients flow back through the posts, which all questions of a step share; takes twice the memory."""
-    window: int = Field(default=2560, ge=64)
-    """Most tokens of prompt and plan together; where not all posts fit, BM25 chooses."""
-    look_every: int = Field(default=20, ge=1)
-    """Steps between two looks at validation; each is also a checkpoint."""
-    look: int = Field(default=32, ge=1)
-    """Most validation examples that are looked at."""
-    dtype: Literal["float32", "bfloat16"] = "float32"
-    """Of the arithmetic; weights are float32. bfloat16 is faster on processors that have it."""
-    seed: int = 0
+    identity: str
+    options: PlannerConfig
+    base_revision: str
+    suite: str
+    fingerprint: str
+    split: str
+    examples: int
+    users: int
+    questions: int
+    aspects: int
+    left_out: int
+    """Questions whose prompt does not fit the window."""
+    validation_examples: int
+    tokens: int
+    """Tokens that went through the model in training steps."""
+    looks: tuple[Look, ...]
+    best: Look
 
 
-class Look(NamedTuple):
-    """How training goes."""
+def train_planner(
+    options: PlannerConfig,
+    out: Path,
+    *,
+    suite: str = "mirror",
+    split: str = "train",
+    validation: str = "validation",
+    portion: Portion = Portion(),  # noqa: B008 (frozen)
+    listener: Listener | None = None,
+) -> PlannerRecord:
+    """Train a planner on a split's aspects and write its adapter; the same call continues an interrupted training.
 
-    step: int
-    loss: float | None
-    """Per target token, mean over the steps since the last look; None before the first step."""
-    validation_loss: float
-    best: bool
+    Args:
+        options: Language model, and how to train.
+        out: Folder of the planner, for `lm:DIR`.
+        suite: Name or path; its pairs need posts and rubric aspects.
+        split: What is learned from.
+        portion: The part of it that is learned from; default: all.
+        validation: Whose loss decides which weights are kept: other users, other questions.
+        listener: Hears of each look at validation.
+    """
+    require_peft("prbench train planner")
+    everything = load_pairs(suite)
+    pairs = learned_from(everything, split, portion, options.seed)
+    held = of_split(everything, validation)
+    check_splits(pairs, everything, validation)
+    check_aspects(pairs, everything, validation)
+    model = _open(options)
+    lessons, tests = (Lessons.of(part, model) for part in (pairs, held))
+    looked_at = _mixed(tests.taught, options.seed, options.batch)
+    training = PlannerTraining(options, model, lessons.taught, looked_at, out)
+    training.run(listener)
+    record = PlannerRecord(
+        identity=training.identity,
+        options=options,
+        base_revision=model.checkpoint.revision,
+        suite=suite,
+        fingerprint=everything.record.fingerprint,
+        split=split,
+        examples=len(lessons.taught),
+        users=len({pair.user for pair in pairs}),
+        questions=len({pair.question for pair in pairs}),
+        aspects=len({aspect for lesson in lessons.taught for aspect in lesson.need.aspects}),
+        left_out=lessons.left_out,
+        validation_examples=min(len(tests.taught), options.look),
+        tokens=training.tokens,
+        looks=tuple(training.looks),
+        best=training.best,
+    )
+    save(training.adapted, record, out)
+    return record
 
 
-Listener = Callable[[Look], None]
+class PlanLesson:
+    """One question: what the planner is asked, and the aspects that it should say."""
 
-
-class Lesson(Protocol):
-    """What is asked of a planner and what it should say; tokens are made when they are needed."""
+    def __init__(self, need: Need, planner: Planner, model: LanguageModel) -> None:
+        self.need = need
+        self._planner, self._model = planner, model
 
     @property
     def user(self) -> str:
         """Whose question it is."""
-        ...
+        return self.need.pair.user
 
     @property
     def identity(self) -> str:
-        """A hash over what is asked and what should be said."""
-        ...
-
-    def example(self) -> TokenExample:
-        """Both as tokens."""
-        ...
-
-
-class PlannerTraining:
-    """One training of a planner.
-
-    Args:
-        options: How.
-        model: The base, and what tokenises for it; its weights are adapted in place, in a copy of their own.
-        train: What to learn.
-        validation: Other users' other questions.
-        folder: Where the checkpoint is kept.
-    """
-
-    def __init__(
-        self,
-        options: PlannerConfig,
-        model: LanguageModel,
-        train: Sequence[Lesson],
-        validation: Sequence[Lesson],
-        folder: Path,
-    ) -> None:
-        self.options = options
-        self._base_revision = model.checkpoint.revision
-        self._train, self._held = tuple(train), tuple(validation[: options.look])
-        self._folder = folder
-        self.adapted = _adapted(model, options)
-        self._weights = [weight for weight in self.adapted.parameters() if weight.requires_grad]
-        self._optimizer = torch.optim.AdamW(self._weights, lr=options.learning_rate, weight_decay=0.0)
-        self._schedule = torch.optim.lr_scheduler.LambdaLR(self._optimizer, self._rate)
-        self._random = torch.get_rng_state()
-        self._best: dict[str, torch.Tensor] = {}
-        self.step = 0
-        self.tokens = 0
-        """Tokens that went through the model in training steps."""
-        self.looks: list[Look] = []
+        """Question, posts, aspects and the wording of the request as one hash."""
+        return digest([self.need.id, self.user, self.need.aspects, self._planner.template])
 
     @cached_property
-    def identity(self) -> str:
-        """What this training is: another one is not continued."""
-        lessons = [[lesson.identity for lesson in part] for part in (self._train, self._held)]
-        return digest([self.options.model_dump(mode="json"), self._base_revision, lessons])
+    def fits(self) -> bool:
+        """Whether question and at least one post fit the window; where few bytes make few tokens, without counting."""
+        pair, window = self.need.pair, self._planner.window
+        sizes = [len(post.text.encode()) for post in pair.profile]
+        if window is None or len(pair.question.encode()) + min(sizes) + _FRAME_BYTES <= window:
+            return True
+        return not isinstance(self._planner.prompt(pair), Unfit)
 
-    @property
-    def best(self) -> Look:
-        """The look whose weights are kept."""
-        return [look for look in self.looks if look.best][-1]
+    def example(self) -> TokenExample:
+        """Prompt and titles as tokens; the text ends with the token that ends a reply."""
+        prompt = self._planner.prompt(self.need.pair)
+        if isinstance(prompt, Unfit):
+            raise DataError(f"pair {self.need.pair.id!r}: {prompt.reason}", hint="raise --setting window=TOKENS")
+        answer = Message("assistant", "\n".join(f"- {aspect}" for aspect in self.need.aspects))
+        encoding = self._model.encoder.encode_answer(Prompt((*prompt.messages, answer)))
+        end = self._model.checkpoint.tokenizer.eos_token_id
+        return TokenExample(closed(encoding.ids, self._model.closing_tokens, end), encoding.answer_start)
 
-    def run(self, listener: Listener | None = None) -> None:
-        """Train all steps, continuing after the last checkpoint, and take the best weights."""
-        with checkpoint.alone(self._folder), torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.options.seed)
-            self._random = torch.get_rng_state()
-            self._resume()
-            if not self.looks:
-                self._look(None, listener)
-            while self.step < self.options.steps:
-                self._look(self._some_steps(), listener)
-        require_peft(self.options.policy).set_peft_model_state_dict(self.adapted, self._best)
-        self.adapted.eval()
 
-    def _some_steps(self) -> float:
-        """Train until the next look; returns the mean loss of its steps."""
-        torch.set_rng_state(self._random)
-        until = min(self.step + self.options.look_every, self.options.steps)
-        losses = [self._one_step(_packed(self._train, group)) for group in islice(self._order(), self.step, until)]
-        self._random = torch.get_rng_state()
-        return sum(losses) / len(losses)
+class Lessons(NamedTuple):
+    """What can be learned from some pairs."""
 
-    def _order(self) -> Iterator[list[int]]:
-        """The lessons of all steps, epoch after epoch; the same from the start each time it is asked for."""
-        for epoch in count():
-            users = [lesson.user for lesson in self._train]
-            yield from groups(users, self.options.batch, seed=f"{self.options.seed}:{epoch}")
+    taught: list[PlanLesson]
+    left_out: int
 
-    def _one_step(self, one: Pack) -> float:
-        self.adapted.train()
-        with self._arithmetic():
-            losses = target_losses(self.adapted, one, through=self.options.through_posts)
-        loss = losses.total / losses.tokens
-        value = float(loss.item())
-        if not math.isfinite(value):
-            raise ModelError(
-                f"the loss of the planner became {value} in step {self.step + 1}",
-                hint="a lower --learning-rate helps, in a folder of its own; nothing since the last look was kept",
+    @classmethod
+    def of(cls, pairs: Sequence[Pair], model: LanguageModel) -> "Lessons":
+        """One lesson for each question of each user; those that do not fit the window are left out and counted."""
+        planner = Planner(LanguageModelGenerator(model))
+        needs = [need for need in needs_of(pairs) if need.aspects and need.pair.profile]
+        if not needs:
+            raise DataError(
+                "no pair of the split has both posts and rubric aspects: there is nothing to plan from or to learn",
+                hint="a planner is trained on a suite with profiles and rubrics, as mirror, prb or one of your own",
             )
-        self._optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(self._weights, 1.0)
-        self._optimizer.step()
-        self._schedule.step()
-        self.step, self.tokens = self.step + 1, self.tokens + one.tokens
-        return value
-
-    def _look(self, loss: float | None, listener: Listener | None) -> None:
-        found = self.validation_loss()
-        better = not self.looks or found < self.best.validation_loss
-        if better:
-            kept = require_peft(self.options.policy).get_peft_model_state_dict(self.adapted)
-            self._best = {name: tensor.detach().clone() for name, tensor in kept.items()}
-        self.looks.append(Look(self.step, loss, found, better))
-        self._keep()
-        if listener is not None:
-            listener(self.looks[-1])
-
-    def validation_loss(self) -> float:
-        """Loss per target token of the held-out examples."""
-        self.adapted.eval()
-        total, tokens = 0.0, 0
-        with torch.inference_mode(), self._arithmetic():
-            for group in groups([lesson.user for lesson in self._held], self.options.batch):
-                losses = target_losses(self.adapted, _packed(self._held, group))
-                total, tokens = total + float(losses.total), tokens + losses.tokens
-        return total / tokens
-
-    def _arithmetic(self) -> Any:
-        return torch.autocast("cpu", torch.bfloat16, enabled=self.options.dtype == "bfloat16")
-
-    def _rate(self, step: int) -> float:
-        return min(1.0, (step + 1) / max(self.options.warmup, 1)) * max(0.1, 1 - step / self.options.steps)
-
-    def _keep(self) -> None:
-        content = {
-            "adapter": require_peft(self.options.policy).get_peft_model_state_dict(self.adapted),
-            "best": self._best,
-            "optimizer": self._optimizer.state_dict(),
-            "schedule": self._schedule.state_dict(),
-            "random": self._random,
-            "step": self.step,
-            "tokens": self.tokens,
-            "looks": [tuple(look) for look in self.looks],
-        }
-        checkpoint.keep(self._folder, self.identity, content)
-
-    def _resume(self) -> None:
-        kept = checkpoint.read(self._folder, self.identity)
-        if kept is None:
-            return
-        require_peft(self.options.policy).set_peft_model_state_dict(self.adapted, dict(kept["adapter"]))
-        self._optimizer.load_state_dict(kept["optimizer"])
-        self._schedule.load_state_dict(kept["schedule"])
-        self._random, self._best = kept["random"], dict(kept["best"])
-        self.step, self.tokens = kept["step"], kept["tokens"]
-        self.looks = [Look(*look) for look in kept["looks"]]
+        taught = [lesson for need in needs if (lesson := PlanLesson(need, planner, model)).fits]
+        if not taught:
+            raise DataError("not one prompt fits the window", hint="raise --setting window=TOKENS")
+        return cls(taught, len(needs) - len(taught))
 
 
-def _packed(lessons: Sequence[Lesson], places: Iterable[int]) -> Pack:
-    return pack([lessons[place].example() for place in places])
+def check_aspects(train: Sequence[Pair], everything: Iterable[Pair], validation: str) -> None:
+    """Refuse to learn an aspect that a held-out split is measured by; case, punctuation and spacing do not matter."""
+    learned = {_plain(aspect.aspect) for pair in train for aspect in pair.rubric_aspects}
+    for name in dict.fromkeys((validation, *HELD_OUT)):
+        held = {a.aspect for pair in everything if pair.tags.get("split") == name for a in pair.rubric_aspects}
+        if shared := sorted(aspect for aspect in held if _plain(aspect) in learned):
+            raise DataError(
+                f"{len(shared)} aspects of the {name} split are in the training split too; first: {shared[0]!r}",
+                hint="a planner must not learn the very words that it is measured by: hold out whole questions",
+            )
 
 
-def _adapted(model: LanguageModel, options: PlannerConfig) -> Any:
-    """The base with a new adapter on all its linear layers, the same for the same seed."""
-    from transformers import AutoModelForCausalLM
-
-    peft = require_peft(options.policy)
-    base = model.checkpoint.load_weights(AutoModelForCausalLM, ModelOptions(device="cpu"))
-    config = peft.LoraConfig(
-        r=options.rank,
-        lora_alpha=options.alpha,
-        lora_dropout=options.dropout,
-        target_modules="all-linear",
-        task_type="CAUSAL_LM",
-    )
-    with torch.random.fork_rng(devices=[]), quiet():
-        torch.manual_seed(options.seed)
-        return peft.get_peft_model(base, config)
+def save(adapted: Any, record: PlannerRecord, folder: Path) -> None:
+    """Write the adapter beside its checkpoint; the note of its base comes last, so that a folder with it is whole."""
+    partial = folder / ".adapter.partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    with quiet():
+        adapted.save_pretrained(partial)
+    for name in (WEIGHTS, CONFIG):
+        (partial / name).replace(folder / name)
+    shutil.rmtree(partial)
+    _write(folder / RECORD, record.model_dump(mode="json"))
+    base = AdapterBase(base=record.options.policy, revision=record.base_revision, window=record.options.window)
+    _write(folder / BASE, base.model_dump(mode="json"))
 
 
-def closed(ids: Iterable[int], closing: int, end: int | None) -> tuple[int, ...]:
-    """A conversation's tokens up to the one that ends the text: what the chat template writes after it is not learned.
+def _write(path: Path, data: Any) -> None:
+    write_whole(path, json.dumps(data, ensure_ascii=False, indent=2) + "\n")
 
-    Args:
-        ids: Prompt and text, as the chat template closes them.
-        closing: How many tokens the template writes after a text.
-        end: The token that ends a text; None where the model has none.
 
-    Example:
-        >>> closed([7, 8, 2, 13], closing=2, end=2), closed([7, 8], closing=0, end=2)
-        ((7, 8, 2), (7, 8, 2))
-    """
-    whole = tuple(ids)
-    said = whole[: len(whole) - closing]
-    return said if end is None else (*said, end)
+def _open(options: PlannerConfig) -> LanguageModel:
+    scheme, _, name = options.policy.partition(":")
+    if scheme != "lm" or not name:
+        raise AddressError(
+            f"a planner cannot be trained from {options.policy!r}",
+            hint="name a local language model: lm:smollm2, lm:DIR or lm:ORG/NAME",
+        )
+    return LanguageModel(open_named(name, options.policy), ModelOptions(window=options.window))
+
+
+def _mixed(lessons: Sequence[PlanLesson], seed: int, size: int) -> list[PlanLesson]:
+    """Lessons in a fixed random order that takes users in turn, so many of each at a time: the first few packs."""
+    by_user: dict[str, list[PlanLesson]] = {}
+    for lesson in sorted(lessons, key=lambda lesson: digest([seed, lesson.identity])):
+        by_user.setdefault(lesson.user, []).append(lesson)
+    longest = max(map(len, by_user.values()))
+    return [one for start in range(0, longest, size) for mine in by_user.values() for one in mine[start : start + size]]

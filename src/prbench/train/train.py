@@ -8,13 +8,13 @@ from prbench.config import ModelOptions
 from prbench.data import Suite, load_pairs
 from prbench.data.portion import Portion
 from prbench.errors import ConfigError, DataError
+from prbench.train.config import TrainConfig
 from prbench.train.leaks import check_splits
-from prbench.train.options import TrainConfig
 from prbench.types import Pair
 
 if TYPE_CHECKING:
     from prbench.models.personal.artifact import PersonalRecord
-    from prbench.train.loop import Epoch
+    from prbench.train.method_training import Epoch
 
 
 def train(
@@ -49,7 +49,7 @@ def train(
     from prbench.models.personal.artifact import TrainingFacts
     from prbench.models.personal.features import FeatureStore
     from prbench.models.personal.reader import Reader
-    from prbench.train.loop import Training, save
+    from prbench.train.method_training import Training, save
 
     encoder = FeatureStore(load_encoder(options.encoder, ModelOptions()))
     reader = Reader(encoder, post_window=options.post_window, answer_window=options.answer_window)

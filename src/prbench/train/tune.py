@@ -13,7 +13,7 @@ from prbench.errors import ModelError
 from prbench.files import checked, read_json, replacing_folder
 from prbench.models.personal.shipped import TUNING
 from prbench.train.leaks import check_splits
-from prbench.train.stances import Axes, answer_stances, labelled
+from prbench.train.stance_labels import Axes, answer_stances, labelled
 from prbench.train.train import learned_from, of_split
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from prbench.config import ModelOptions
 from prbench.errors import ModelError
 from prbench.models.effort import Effort
 from prbench.models.head import Head, read_head
-from prbench.models.lists import rank_by_comparisons
+from prbench.models.lists import pair_prompts, rank_by_comparisons, render_pairs
 from prbench.models.local.batching import Item, Scored, longest, pad, score_all
 from prbench.models.local.checkpoint import Checkpoint, translated
 from prbench.models.local.encoding import Encoding, PromptEncoder
@@ -267,14 +267,16 @@ class PairClassifier:
         """Not known: operations are not counted here."""
         return
 
-    def render(self, view: PairView) -> Prompt:
-        """Earlier turns, posts, plan and question as one text, and each answer as another."""
+    def render(self, view: PairView | ListView) -> Prompt:
+        """Earlier turns, posts, plan and question as one text, and each answer as another; a list pair by pair."""
+        if isinstance(view, ListView):
+            return render_pairs(self, view)
         turn = written_out(conversation(self._template, view))
         return Prompt((Message("user", turn), Message("first", view.first), Message("second", view.second)))
 
     def length(self, prompt: Prompt) -> int:
         """Tokens that this prompt takes, special tokens included."""
-        return len(self._encode(prompt)[0].ids)
+        return max(len(self._encode(pair)[0].ids) for pair in pair_prompts(prompt))
 
     def prepare(self) -> None:
         """Load the weights and find out whether they can be run in batches."""
@@ -291,7 +293,7 @@ class PairClassifier:
         for chunk in chunks(prompts):
             yield from self._compare_chunk({index: self._encode(prompts[index]) for index in chunk})
 
-    def rank(self, views: Sequence[ListView]) -> Iterator[tuple[int, tuple[Outcome, ...]]]:
+    def rank(self, views: Sequence[ListView]) -> Iterator[tuple[int, Outcome]]:
         """Score the answers of each list by their mean margin over all others, both ways round."""
         return rank_by_comparisons(self, views)
 

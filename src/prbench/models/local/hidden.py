@@ -19,7 +19,7 @@ __all__ = ["HiddenStates"]
 
 
 class HiddenStates(SentenceEncoder):
-    """Maps texts to the mean of a model's last hidden states; implements `prbench.rank.Encoder`."""
+    """Maps texts to the mean of a model's last hidden states; implements `prbench.rank.TextEncoder`."""
 
     def __init__(self, checkpoint: Checkpoint, options: ModelOptions) -> None:
         if getattr(checkpoint.config, "is_encoder_decoder", False):

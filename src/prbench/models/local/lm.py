@@ -1,30 +1,26 @@
-"""`lm:smollm2`, `lm:DIR`, `lm:FILE.gguf`, `lm:ORG/NAME`: a causal language model on this machine, in five modes.
+"""`lm:smollm2`, `lm:DIR`, `lm:FILE.gguf`, `lm:ORG/NAME`: a causal language model on this machine, in six modes.
 
 `#compare` (the default) reads the logits of the letters A and B after a judge's prompt; `#rate` the expectation of a
 digit from 1 to 5; `#loglik` how likely the answer is, per token; `#pmi` how much likelier the user's posts and plan
 make it than those of nobody in particular, which is 0 where neither is shown; `#yes-no` the log-odds of Yes against No,
-as generative reward models are read. All are read from logits: no reply can be
-unreadable. A prompt longer than the window is never cut; it is invalid.
+as generative reward models are read; `#rank` the letters of a whole list of answers. All are read from logits: no reply
+can be unreadable. A prompt longer than the window is never cut; it is invalid.
 """
 
 import math
-from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import ClassVar, Literal, NamedTuple, get_args
+from typing import ClassVar, Literal, get_args
 
 from prbench.config import ModelOptions
-from prbench.errors import AddressError, did_you_mean
-from prbench.models.effort import Effort
-from prbench.models.lists import rank_by_comparisons
+from prbench.errors import AddressError, ModelError, did_you_mean
+from prbench.models.lists import check_lists, compare_by_rank, pair_prompts, rank_by_comparisons, render_pairs
 from prbench.models.local.checkpoint import Checkpoint
 from prbench.models.local.generate import LanguageModelGenerator
 from prbench.models.local.hidden import HiddenStates
 from prbench.models.local.language_model import LanguageModel, open_named
+from prbench.models.local.logits import ANYBODY, LogitReader, log_sum, log_weights, reply_request
 from prbench.models.local.prefix import LogitRequest, Reading, last_logits, log_likelihood
-from prbench.models.local.rater import chunks
-from prbench.models.protocols import ModelCard
 from prbench.prompts import Template
 from prbench.prompts.neutral import as_anybody
 from prbench.prompts.turns import conversation, judged_conversation, last_turn
@@ -36,6 +32,7 @@ __all__ = [
     "LanguageModel",
     "LetterComparer",
     "LikelihoodRater",
+    "ListLetters",
     "LogitRequest",
     "PreferenceLetters",
     "Reading",
@@ -48,14 +45,10 @@ __all__ = [
     "open_named",
 ]
 
-Mode = Literal["compare", "loglik", "pmi", "rate", "yes-no"]
-ANYBODY = "anybody in the user's place"
-"""Role of the turn against which `#pmi` holds the user's own."""
+Mode = Literal["compare", "loglik", "pmi", "rank", "rate", "yes-no"]
 
 
-def load(
-    rest: str, options: ModelOptions
-) -> "LetterComparer | LikelihoodRater | InformationRater | DigitRater | YesNoRater":
+def load(rest: str, options: ModelOptions) -> "Reader":
     """Open the model behind `lm:REST`; pulls a named one on first use, reads no weights yet.
 
     Example:
@@ -63,12 +56,11 @@ def load(
         Traceback (most recent call last):
         prbench.errors.AddressError: unknown mode 'vote' in 'lm:smollm2#vote'
         <BLANKLINE>
-        hint: known: compare, loglik, pmi, rate, yes-no
+        hint: known: compare, loglik, pmi, rank, rate, yes-no
     """
     name, mode = _parse(rest)
     model = LanguageModel(_opened(name, options), options)
-    kinds = {kind.mode: kind for kind in (LetterComparer, LikelihoodRater, InformationRater, DigitRater, YesNoRater)}
-    return kinds[mode](model)
+    return _KINDS[mode](model)
 
 
 def load_generator(rest: str, options: ModelOptions) -> LanguageModelGenerator:
@@ -99,119 +91,7 @@ def _parse(rest: str) -> tuple[str, Mode]:
     raise AddressError(f"unknown mode {mode!r} in 'lm:{rest}'", hint=did_you_mean(mode, get_args(Mode)))
 
 
-class _LogitReader:
-    """What all modes share: a template, one way of asking for logits, one loop over prompts."""
-
-    mode: ClassVar[Mode]
-
-    def __init__(self, model: LanguageModel, template: Template, fragment: str | None = None) -> None:
-        self._model = model
-        self._template = template
-        self._fragment = fragment or self.mode
-
-    @cached_property
-    def card(self) -> ModelCard:
-        """Who answers, with everything that could change an answer."""
-        checkpoint = self._model.checkpoint
-        return ModelCard(
-            address=f"{checkpoint.address}#{self._fragment}",
-            revision=checkpoint.revision,
-            reads=self._template.reads,
-            parameters={"mode": self.mode, "template": self._template.digest, **self._model.parameters},
-            reusable=bool(checkpoint.revision),
-        )
-
-    @property
-    def window(self) -> int | None:
-        """The most tokens a prompt may have."""
-        return self._model.window
-
-    @property
-    def note(self) -> str | None:
-        """What a user should know about how this model is run; loads the weights."""
-        return self._model.note
-
-    @property
-    def effort(self) -> Effort:
-        """What reading took so far: tokens, operations, time."""
-        return self._model.effort
-
-    @property
-    def peak_flops(self) -> float | None:
-        """Operations per second of a matrix product on this machine, as this model makes it."""
-        return self._model.peak_flops
-
-    def length(self, prompt: Prompt) -> int:
-        """Tokens that this prompt takes, special tokens included."""
-        return len(self._model.encoder.encode(_conversation(prompt)).ids)
-
-    def written_out(self, prompt: Prompt) -> str:
-        """The prompt as one text, with the special tokens of the chat template."""
-        return self._model.encoder.written_out(_conversation(prompt))
-
-    def prepare(self) -> None:
-        """Load the weights."""
-        _ = self._model.scorer
-
-    computes_once: ClassVar[Literal["prefixes"]] = "prefixes"
-    """What several prompts share and is computed once."""
-
-    def parameter_count(self) -> int:
-        """Parameters of the model, from its config alone."""
-        return self._model.parameter_count()
-
-    def foreseen_seconds(self, tokens: int, length: int) -> float:
-        """What computing so many tokens of prompts of this length would take here."""
-        return self._model.foreseen_seconds(tokens, length)
-
-    @abstractmethod
-    def _requests(self, prompt: Prompt) -> tuple[LogitRequest, ...]:
-        """What to read for a prompt; nothing where the answer is known without the model."""
-
-    @abstractmethod
-    def _outcome(self, values: list[tuple[float, ...]], usage: dict[str, float]) -> Outcome:
-        """Turn what was read, request by request, into an outcome."""
-
-    def _read(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Outcome]]:
-        """Ask for many prompts at once, so that whatever they have in common is computed once."""
-        self.prepare()
-        for chunk in chunks(prompts):
-            asked = {index: self._requests(prompts[index]) for index in chunk}
-            yield from self._read_chunk(asked)
-
-    def _read_chunk(self, asked: dict[int, tuple[LogitRequest, ...]]) -> Iterator[tuple[int, Outcome]]:
-        open_calls: dict[int, _OpenCall] = {}
-        for index, requests in asked.items():
-            size = max((len(request.ids) for request in requests), default=0)
-            if self.window is not None and size > self.window:
-                reason = f"prompt of {size} tokens exceeds the window of {self.window}"
-                yield index, Outcome.invalid(reason, tokens_in=size)
-            elif not requests:
-                yield index, self._outcome([], {})
-            else:
-                open_calls[index] = _OpenCall([None] * len(requests), sum(len(request.ids) for request in requests))
-        owners = [(index, place) for index in open_calls for place in range(len(asked[index]))]
-        for reading in self._model.scorer.read([asked[index][place] for index, place in owners]):
-            index, place = owners[reading.request]
-            open_calls[index].readings[place] = reading
-            if None not in open_calls[index].readings:
-                yield index, self._finish(open_calls.pop(index))
-
-    def _finish(self, call: "_OpenCall") -> Outcome:
-        readings = [reading for reading in call.readings if reading is not None]
-        values = [reading.values for reading in readings if reading.values is not None]
-        if len(values) < len(readings):
-            return Outcome.failed(f"out of memory on a prompt of {call.tokens} tokens", tokens_in=call.tokens)
-        latency_ms = sum(reading.latency_ms for reading in readings)
-        return self._outcome(values, {"tokens_in": call.tokens, "latency_ms": latency_ms})
-
-
-class _OpenCall(NamedTuple):
-    readings: list[Reading | None]
-    tokens: int
-
-
-class LetterComparer(_LogitReader):
+class LetterComparer(LogitReader):
     """Judges by the log-odds of the letters A and B as the first token of the reply."""
 
     mode = "compare"
@@ -230,10 +110,10 @@ class LetterComparer(_LogitReader):
         return self._read([self.render(view) for view in views])
 
     def _requests(self, prompt: Prompt) -> tuple[LogitRequest, ...]:
-        return (_reply_request(self._model, prompt, self._letters),)
+        return (reply_request(self._model, prompt, self._letters),)
 
     def _outcome(self, values: list[tuple[float, ...]], usage: dict[str, float]) -> Outcome:
-        first, second = _log_weights(values[0], self._letters)
+        first, second = log_weights(values[0], self._letters)
         margin = first - second
         return Outcome.judged("first" if margin > 0 else "second" if margin < 0 else "tie", margin, **usage)
 
@@ -249,12 +129,61 @@ class PreferenceLetters(LetterComparer):
     def __init__(self, model: LanguageModel) -> None:
         super().__init__(model, "read=letters")
 
-    def rank(self, views: Sequence[ListView]) -> Iterator[tuple[int, tuple[Outcome, ...]]]:
+    def render(self, view: PairView | ListView) -> Prompt:
+        """A pair as one user turn, a list pair by pair."""
+        return render_pairs(self, view) if isinstance(view, ListView) else super().render(view)
+
+    def length(self, prompt: Prompt) -> int:
+        """Tokens that this prompt takes; of a list, those of its longest pair."""
+        return max(map(super().length, pair_prompts(prompt)))
+
+    def rank(self, views: Sequence[ListView]) -> Iterator[tuple[int, Outcome]]:
         """Score the answers of each list by their mean margin over all others, both ways round."""
         return rank_by_comparisons(self, views)
 
 
-class DigitRater(_LogitReader):
+class ListLetters(LogitReader):
+    """Scores a list by the log-probability of each answer's letter as the first token of the reply."""
+
+    mode = "rank"
+    favours_places = True
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    most_answers = len(letters)
+
+    def __init__(self, model: LanguageModel) -> None:
+        super().__init__(model, Template.load(model.options.template, "rank", "judge_list.jinja"))
+        self._tokens = model.reply_tokens(tuple(self.letters))
+
+    def render(self, view: ListView | PairView) -> Prompt:
+        """Posts, plan, question and all answers as one user turn."""
+        listed = ListView.of(view) if isinstance(view, PairView) else view
+        if len(listed.answers) > len(self.letters):
+            raise ModelError(
+                f"a list of {len(listed.answers)} answers, and there are {len(self.letters)} letters to name them by",
+                hint="rank fewer answers at once, or rate each alone with #rate",
+            )
+        return Prompt(judged_conversation(self._template, listed))
+
+    def rank(self, views: Sequence[ListView]) -> Iterator[tuple[int, Outcome]]:
+        """Score each list as it stands, among its own letters."""
+        check_lists(views)
+        for place, outcome in self._read([self.render(view) for view in views]):
+            weights = outcome.scores[: len(views[place].answers)]
+            scores = [weight - log_sum(weights) for weight in weights]
+            yield place, outcome.model_copy(update={"scores": tuple(scores)}) if weights else outcome
+
+    def compare(self, views: Sequence[PairView]) -> Iterator[tuple[int, Outcome]]:
+        """Judge each pair by the scores of its two answers; their difference is the margin in log-odds."""
+        return compare_by_rank(self, views)
+
+    def _requests(self, prompt: Prompt) -> tuple[LogitRequest, ...]:
+        return (reply_request(self._model, prompt, self._tokens),)
+
+    def _outcome(self, values: list[tuple[float, ...]], usage: dict[str, float]) -> Outcome:
+        return Outcome.ranked(log_weights(values[0], self._tokens), **usage)
+
+
+class DigitRater(LogitReader):
     """Rates by the expectation of the digits 1 to 5 as the first token of the reply."""
 
     mode = "rate"
@@ -272,13 +201,13 @@ class DigitRater(_LogitReader):
         return self._read([self.render(view) for view in views])
 
     def _requests(self, prompt: Prompt) -> tuple[LogitRequest, ...]:
-        return (_reply_request(self._model, prompt, self._digits),)
+        return (reply_request(self._model, prompt, self._digits),)
 
     def _outcome(self, values: list[tuple[float, ...]], usage: dict[str, float]) -> Outcome:
-        return Outcome.scored(_expectation(_log_weights(values[0], self._digits)), **usage)
+        return Outcome.scored(_expectation(log_weights(values[0], self._digits)), **usage)
 
 
-class YesNoRater(_LogitReader):
+class YesNoRater(LogitReader):
     """Rates by the log-odds of Yes against No as the first token of the reply, as generative reward models are read."""
 
     mode = "yes-no"
@@ -296,14 +225,14 @@ class YesNoRater(_LogitReader):
         return self._read([self.render(view) for view in views])
 
     def _requests(self, prompt: Prompt) -> tuple[LogitRequest, ...]:
-        return (_reply_request(self._model, prompt, self._words),)
+        return (reply_request(self._model, prompt, self._words),)
 
     def _outcome(self, values: list[tuple[float, ...]], usage: dict[str, float]) -> Outcome:
-        yes, no = _log_weights(values[0], self._words)
+        yes, no = log_weights(values[0], self._words)
         return Outcome.scored(yes - no, **usage)
 
 
-class LikelihoodRater(_LogitReader):
+class LikelihoodRater(LogitReader):
     """Rates by the mean log-likelihood of the answer's tokens after posts, plan and question."""
 
     mode: ClassVar[Mode] = "loglik"
@@ -356,31 +285,6 @@ class InformationRater(LikelihoodRater):
         return Outcome.scored(own - neutral, **usage)
 
 
-def _conversation(prompt: Prompt) -> Prompt:
-    return Prompt(tuple(message for message in prompt.messages if message.role != ANYBODY))
-
-
-def _reply_request(model: LanguageModel, prompt: Prompt, words: Sequence[Sequence[int]]) -> LogitRequest:
-    return last_logits(model.encoder.encode(prompt).ids, [token for tokens in words for token in tokens])
-
-
-def _log_weights(values: Sequence[float], words: Sequence[Sequence[int]]) -> list[float]:
-    """Per word, the log of the summed weights of its tokens; `values` are their logits, one word after the other."""
-    remaining = iter(values)
-    return [log_sum([next(remaining) for _ in tokens]) for tokens in words]
-
-
-def log_sum(values: Sequence[float]) -> float:
-    """The log of a sum of numbers that are given by their logs.
-
-    Example:
-        >>> round(math.exp(log_sum([math.log(0.25), math.log(0.5)])), 6)
-        0.75
-    """
-    top = max(values)
-    return top + math.log(math.fsum(math.exp(value - top) for value in values))
-
-
 def _expectation(log_weights: Sequence[float]) -> float:
     """Mean of 1, 2, 3 … under weights given by their logs.
 
@@ -390,3 +294,14 @@ def _expectation(log_weights: Sequence[float]) -> float:
     """
     total = log_sum(log_weights)
     return math.fsum(number * math.exp(weight - total) for number, weight in enumerate(log_weights, start=1))
+
+
+Reader = LetterComparer | ListLetters | LikelihoodRater | InformationRater | DigitRater | YesNoRater
+_KINDS: dict[Mode, Callable[[LanguageModel], Reader]] = {
+    "compare": LetterComparer,
+    "loglik": LikelihoodRater,
+    "pmi": InformationRater,
+    "rank": ListLetters,
+    "rate": DigitRater,
+    "yes-no": YesNoRater,
+}

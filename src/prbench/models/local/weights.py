@@ -254,8 +254,7 @@ def _extract_one(archive: zipfile.ZipFile, member: str, file: Path, checksum: st
 
 def _convert(file: Path, folder: Path) -> None:
     _require_conversion(str(file))
-    from prbench.models.local.gguf import convert
-    from prbench.models.local.gguf_header import check_gguf
+    from prbench.models.local.gguf import check_gguf, convert
 
     check_gguf(file)
     try:

@@ -1,6 +1,7 @@
 """A trained model on disk: `personal.json` (what it is and what it was trained on) and `weights.safetensors`.
 
 A tuned encoder lies beside them in `encoder/`. Nothing is pickled: opening a model runs no code from its folder.
+`SHA256SUMS` holds the checksums of both, as `sha256sum --check` reads them; a model that is older has none.
 """
 
 import hashlib
@@ -17,6 +18,7 @@ from prbench.types import Frozen
 
 RECORD = "personal.json"
 WEIGHTS = "weights.safetensors"
+SUMS = "SHA256SUMS"
 
 
 Width = Annotated[int, Field(ge=0, le=2**20)]
@@ -74,8 +76,13 @@ def save(folder: Path, record: PersonalRecord, weights: Mapping[str, Tensor]) ->
 
 
 def save_record(folder: Path, record: PersonalRecord) -> None:
-    """Write what a model is, once its weights are there."""
-    files.write_whole(folder / RECORD, record.model_dump_json(indent=2) + "\n")
+    """Write what a model is, once its weights are there, and the checksums of both."""
+    text = record.model_dump_json(indent=2) + "\n"
+    sums = {RECORD: hashlib.sha256(text.encode()).hexdigest()}
+    if (folder / WEIGHTS).is_file():
+        sums[WEIGHTS] = files.checksum(folder / WEIGHTS, raises=ModelError)
+    files.write_whole(folder / SUMS, "".join(f"{digest}  {name}\n" for name, digest in sums.items()))
+    files.write_whole(folder / RECORD, text)
 
 
 def read_record(folder: Path, address: str) -> PersonalRecord:
@@ -87,7 +94,22 @@ def read_record(folder: Path, address: str) -> PersonalRecord:
             f"{address}: {str(folder)!r} holds no trained model{begun} ({RECORD} is missing)",
             hint="train one with `prbench train METHOD --out DIR`; the same command continues a training",
         )
-    return files.read_model(path, PersonalRecord, raises=ModelError, hint="train the model again")
+    record = files.read_model(path, PersonalRecord, raises=ModelError, hint="train the model again")
+    _check_sums(folder, address)
+    return record
+
+
+def _check_sums(folder: Path, address: str) -> None:
+    """Refuse a model whose files are not those that its training wrote."""
+    if not files.exists(folder / SUMS, raises=ModelError):
+        return
+    for line in files.read_text(folder / SUMS, raises=ModelError).splitlines():
+        digest, _, name = line.partition("  ")
+        if name in (RECORD, WEIGHTS) and digest != files.checksum(folder / name, raises=ModelError):
+            raise ModelError(
+                f"{address}: {str(folder / name)!r} is not what its training wrote: its checksum differs",
+                hint=f"train the model again; where the change is your own, remove {SUMS}",
+            )
 
 
 def read_weights(folder: Path, address: str) -> dict[str, Tensor]:

@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -104,13 +104,26 @@ class ContrastRanker:
         answers = (view.answer,) if isinstance(view, AnswerView) else _listed(view).answers
         return Prompt((*messages, Message("question", view.question), *(Message("answer", text) for text in answers)))
 
-    def rank(self, views: Sequence[ListView]) -> Iterator[tuple[int, tuple[Outcome, ...]]]:
+    def fresh_texts(self, prompts: Iterable[Prompt]) -> set[str]:
+        """The questions, answers and statements, and the posts, whose vectors are still to be computed."""
+        said = {(message.role == "post", message.content) for prompt in prompts for message in prompt.messages}
+        posts, others = ({text for is_post, text in said if is_post is kind} for kind in (True, False))
+        found: set[str] = set()
+        for encoder, texts in ((self._encoder, others), (self._stances, posts)):
+            if isinstance(encoder, FeatureStore):
+                found |= encoder.missing(texts)
+        return found
+
+    def foreseen_seconds(self, tokens: int, length: int) -> float:
+        """What embedding texts of so many tokens would take here."""
+        return self._encoder.foreseen_seconds(tokens, length) if isinstance(self._encoder, FeatureStore) else 0.0
+
+    def rank(self, views: Sequence[ListView]) -> Iterator[tuple[int, Outcome]]:
         """Score the answers of each list against each other: the mean of an answer's margins; two have half each."""
         for place, view in enumerate(views):
             began = time.perf_counter()
             scores = self._rank(view)
-            share_ms = (time.perf_counter() - began) * 1000 / max(len(scores), 1)
-            yield place, tuple(Outcome.scored(score, latency_ms=share_ms) for score in scores)
+            yield place, Outcome.ranked(scores, latency_ms=(time.perf_counter() - began) * 1000)
 
     def compare(self, views: Sequence[PairView]) -> Iterator[tuple[int, Outcome]]:
         """Judge each pair by the list of its two answers."""

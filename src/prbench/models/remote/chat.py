@@ -1,34 +1,37 @@
-"""`chat:MODEL@BASE_URL#compare|rate`: an LLM judge on an OpenAI-compatible endpoint; also `anthropic:` and `gemini:`.
+"""`chat:MODEL@BASE_URL#compare|rate|rank`: an LLM judge on an OpenAI-compatible endpoint; also `anthropic:`, `gemini:`.
 
-`compare` gives a verdict on two answers, `rate` a rating from 1 to 10 of one; both can also write text. A reply that
+`compare` gives a verdict on two answers, `rate` a rating from 1 to 10 of one, `rank` the order of a list; all can also
+write text. A reply that
 cannot be read is invalid, a request that is not answered is failed; neither is ever a score. Nothing of the hidden
 standard can be shown: prompts are rendered from views.
 """
 
-import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, get_args
 from urllib.parse import urlsplit
 
 from prbench.config import ModelOptions
 from prbench.errors import AddressError, ModelError, did_you_mean
 from prbench.models.effort import Effort
+from prbench.models.lists import check_lists, compare_by_rank
 from prbench.models.protocols import ModelCard
 from prbench.models.remote.completions import Call, Completion, Completions, estimate_tokens
 from prbench.models.remote.dialects import DIALECTS, Dialect
 from prbench.models.remote.order import prefix_order, restored
 from prbench.models.remote.prices import listed_price
+from prbench.models.remote.readings import read_ranking, read_rating, read_text, read_verdict, verdict_schema
 from prbench.models.remote.wire import PATIENT, Backoff, Wire, clean_url
-from prbench.prompts import Template, UnreadableReply, parse_rating, parse_verdict
+from prbench.prompts import Template
 from prbench.prompts.turns import judged_conversation
-from prbench.types import AnswerView, Channel, Choice, Outcome, PairView, Prompt
+from prbench.types import AnswerView, Channel, ListView, Outcome, PairView, Prompt
 from prbench.web import is_loopback
 
 __all__ = [
     "ChatComparer",
     "ChatGenerator",
+    "ChatRanker",
     "ChatRater",
     "load",
     "load_anthropic",
@@ -36,23 +39,19 @@ __all__ = [
     "load_generator",
 ]
 
-T = TypeVar("T")
-Mode = Literal["compare", "rate"]
-_SCHEMAS: dict[Mode, dict[str, Any]] = {
-    "compare": {"result": {"type": "string", "enum": ["A", "B", "tie"]}},
-    "rate": {"rating": {"type": "number"}},
-}
+Mode = Literal["compare", "rate", "rank"]
+View = AnswerView | PairView | ListView
 
 
 def load(
     rest: str, options: ModelOptions, *, backoff: Backoff = PATIENT, dialect: str = "chat"
-) -> "ChatComparer | ChatRater":
+) -> "ChatComparer | ChatRater | ChatRanker":
     """Open a judge; no request is sent yet.
 
     Args:
-        rest: `MODEL@BASE_URL#compare` or `#rate`. Without `@BASE_URL` it is taken from OPENAI_BASE_URL, without a mode
-            it is `compare`. The key, where there is one, is taken from the variable that `key_env` names; else from the
-            provider's own, which is sent to the provider's own host and to this machine only.
+        rest: `MODEL@BASE_URL#compare`, `#rate` or `#rank`. Without `@BASE_URL` it is taken from OPENAI_BASE_URL,
+            without a mode it is `compare`. The key, where there is one, is from the variable that `key_env` names;
+            else from the provider's own, which is sent to the provider's own host and to this machine only.
         options: Decoding, patience, price and template.
         backoff: How long to wait before a request is sent again.
         dialect: Which provider's words are spoken.
@@ -64,6 +63,8 @@ def load(
     """
     address = _parse(rest, DIALECTS[dialect])
     completions = _completions(address, options, backoff)
+    if address.mode == "rank":
+        return ChatRanker(completions, options, Template.load(options.template, "rank", "rank.jinja"))
     if address.mode == "rate":
         return ChatRater(completions, options, Template.load(options.template, "rate", "rate.jinja"))
     return ChatComparer(completions, options, Template.load(options.template, "compare", "compare.jinja"))
@@ -112,9 +113,10 @@ def _parse(rest: str, dialect: Dialect) -> _Address:
             hint=f"chat:{model}@http://127.0.0.1:8000/v1, or set OPENAI_BASE_URL",
         )
     base_url = clean_url(base_url, f"{scheme}:{model}@…")
-    if mode not in ("compare", "rate", ""):
-        raise AddressError(f"unknown mode {mode!r} in '{scheme}:{rest}'", hint=did_you_mean(mode, ("compare", "rate")))
-    return _Address(dialect, model, base_url, "rate" if mode == "rate" else "compare")
+    for known in get_args(Mode):
+        if (mode or "compare") == known:
+            return _Address(dialect, model, base_url, known)
+    raise AddressError(f"unknown mode {mode!r} in '{scheme}:{rest}'", hint=did_you_mean(mode, get_args(Mode)))
 
 
 def _completions(address: _Address, options: ModelOptions, backoff: Backoff) -> Completions:
@@ -215,7 +217,9 @@ class ChatGenerator:
             return Call(prompts[index // n], {**parameters, **({"stop": list(stop)} if stop else {})})
 
         waiting: dict[int, dict[int, Outcome]] = {}
-        for index, outcome in self._completions.ask(len(prompts) * n, call, _written):
+        for index, outcome in self._completions.ask(
+            len(prompts) * n, call, lambda _, completion: read_text(completion)
+        ):
             texts = waiting.setdefault(index // n, {})
             texts[index % n] = outcome
             if len(texts) == n:
@@ -238,7 +242,7 @@ class ChatGenerator:
 
 
 class _Judge(ChatGenerator):
-    """What both judges share: a template and the decoding parameters of the user."""
+    """What all judges share: a template and the decoding parameters of the user."""
 
     mode: Mode
 
@@ -258,23 +262,26 @@ class _Judge(ChatGenerator):
             parameters["logprobs"] = True
         self._card = self._make_card(self.mode, parameters, template.reads)
 
-    def _prompt(self, view: AnswerView | PairView) -> Prompt:
+    def _prompt(self, view: View) -> Prompt:
         return Prompt(judged_conversation(self._template, view))
 
-    def _ask(
-        self, views: Sequence[AnswerView | PairView], read: Callable[[Completion], Outcome]
-    ) -> Iterator[tuple[int, Outcome]]:
+    def _ask(self, views: Sequence[View], read: Callable[[int, Completion], Outcome]) -> Iterator[tuple[int, Outcome]]:
         """One user's prompts follow each other, so that a server with a prefix cache reads the posts once."""
         order = prefix_order(views)
-        return restored(order, self._completions.ask(len(views), lambda place: self._call(views[order[place]]), read))
+        replies = self._completions.ask(
+            len(views),
+            lambda place: self._call(views[order[place]]),
+            lambda place, completion: read(order[place], completion),
+        )
+        return restored(order, replies)
 
-    def _call(self, view: AnswerView | PairView) -> Call:
+    def _call(self, view: View) -> Call:
         parameters: dict[str, Any] = {"temperature": self._options.temperature, "max_tokens": self._options.max_tokens}
         if self._options.temperature == 0:
             # A judge that samples gets no seed: with one, every repeat of a call would be the same draw.
             parameters["seed"] = self._options.seed
         if self._options.structured != "off":
-            parameters["schema"] = _schema(self.mode)
+            parameters["schema"] = verdict_schema(self.mode)
         if self._options.logprobs and self.mode == "compare":
             parameters["logprobs"] = True
         prompt = self._prompt(view)
@@ -297,7 +304,7 @@ class ChatComparer(_Judge):
 
     def compare(self, views: Sequence[PairView]) -> Iterator[tuple[int, Outcome]]:
         """Judge each view; closing the iterator early cancels what is under way."""
-        return self._ask(views, _judged)
+        return self._ask(views, lambda _, completion: read_verdict(completion))
 
 
 class ChatRater(_Judge):
@@ -311,58 +318,35 @@ class ChatRater(_Judge):
 
     def rate(self, views: Sequence[AnswerView]) -> Iterator[tuple[int, Outcome]]:
         """Rate each view; closing the iterator early cancels what is under way."""
-        return self._ask(views, _rated)
+        return self._ask(views, lambda _, completion: read_rating(completion))
 
 
-def _schema(mode: Mode) -> dict[str, Any]:
-    """A verdict after a few words of reasoning, as JSON."""
-    properties = {"reasoning": {"type": "string"}, **_SCHEMAS[mode]}
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+class ChatRanker(_Judge):
+    """A chat model as listwise judge: all answers in one prompt, their order in its reply.
+
+    An answer's score is the share of the others that it beats. A pair is a list of two, and has no margin.
+    """
+
+    mode: Mode = "rank"
+    favours_places = True
+    most_answers = None
+    has_margins = False
+
+    def render(self, view: ListView | PairView) -> Prompt:
+        """Exactly what the model will receive for this list."""
+        return self._prompt(ListView.of(view) if isinstance(view, PairView) else view)
+
+    def rank(self, views: Sequence[ListView]) -> Iterator[tuple[int, Outcome]]:
+        """Rank each list as it stands; closing the iterator early cancels what is under way."""
+        check_lists(views)
+        return self._ask(views, lambda place, completion: read_ranking(completion, len(views[place].answers)))
+
+    def compare(self, views: Sequence[PairView]) -> Iterator[tuple[int, Outcome]]:
+        """Judge each pair by the ranking of its two answers."""
+        return compare_by_rank(self, views, margins=False)
 
 
-def _shared(prompt: Prompt, view: AnswerView | PairView) -> int:
+def _shared(prompt: Prompt, view: View) -> int:
     """How much of the prompt every call for this user begins with: up to the end of the last post."""
     text = prompt.messages[-1].content
     return max((text.rfind(post.text) + len(post.text) for post in view.posts if post.text in text), default=0)
-
-
-def _judged(completion: Completion) -> Outcome:
-    verdict: Choice | UnreadableReply = _parsed(completion, parse_verdict)
-    if isinstance(verdict, UnreadableReply):
-        return _invalid(completion, verdict)
-    return Outcome.judged(verdict, _margin(completion, verdict), raw=completion.text, **completion.usage)
-
-
-def _margin(completion: Completion, verdict: Choice) -> float | None:
-    """Log-odds of A against B at the verdict's own token; None where the endpoint does not tell, or they contradict."""
-    letter = {"first": "A", "second": "B"}.get(verdict)
-    for token, rivals in reversed(completion.tokens):
-        if token.strip().strip('"*`[]().') != letter or letter is None:
-            continue
-        odds = {name: [value for rival, value in rivals.items() if rival.strip() == name] for name in "AB"}
-        if not (odds["A"] and odds["B"]):
-            return None
-        margin = max(odds["A"]) - max(odds["B"])
-        return margin if math.isfinite(margin) and (margin > 0) == (letter == "A") else None
-    return None
-
-
-def _rated(completion: Completion) -> Outcome:
-    rating = _parsed(completion, parse_rating)
-    if isinstance(rating, UnreadableReply):
-        return _invalid(completion, rating)
-    return Outcome.scored(rating, raw=completion.text, **completion.usage)
-
-
-def _parsed(completion: Completion, parse: Callable[[str], T | UnreadableReply]) -> T | UnreadableReply:
-    """What was cut off is not parsed: the last line that came need not be the last line that was meant."""
-    return UnreadableReply(completion.cut_off) if completion.finish == "length" else parse(completion.text)
-
-
-def _invalid(completion: Completion, unreadable: UnreadableReply) -> Outcome:
-    return Outcome.invalid(unreadable.reason, raw=completion.text, **completion.usage)
-
-
-def _written(completion: Completion) -> Outcome:
-    reason = completion.cut_off if completion.finish == "length" else ""
-    return Outcome.model_validate({"status": "ok", "reason": reason, "raw": completion.text, **completion.usage})

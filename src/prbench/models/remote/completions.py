@@ -8,6 +8,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import httpx
@@ -125,16 +126,16 @@ class Completions:
         return "; ".join(said) or None
 
     def ask(
-        self, count: int, call: Callable[[int], Call], read: Callable[[Completion], Outcome]
+        self, count: int, call: Callable[[int], Call], read: Callable[[int, Completion], Outcome]
     ) -> Iterator[tuple[int, Outcome]]:
-        """Send `call(index)` for every index below `count`; yield what `read` makes of each reply.
+        """Send `call(index)` for every index below `count`; yield what `read(index, reply)` makes of each.
 
         A call is made only when it is about to be sent, so that a hundred thousand prompts are never in memory at once.
         """
         meter = current_meter()  # of the thread that asks: requests are sent by another one
 
         async def job(client: httpx.AsyncClient, index: int) -> Outcome:
-            return await self._answer(client, call(index), read, meter)
+            return await self._answer(client, call(index), partial(read, index), meter)
 
         return stream(count, job, self.wire.open, self.concurrency)
 

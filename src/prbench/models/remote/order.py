@@ -5,10 +5,10 @@ The order looks at nothing but what is shown, so it cannot tell a model which an
 
 from collections.abc import Iterator, Sequence
 
-from prbench.types import AnswerView, Outcome, PairView
+from prbench.types import AnswerView, ListView, Outcome, PairView
 
 
-def prefix_order(views: Sequence[AnswerView | PairView]) -> list[int]:
+def prefix_order(views: Sequence[AnswerView | PairView | ListView]) -> list[int]:
     """Positions of views: those with the same posts together, and among them those with the same plan and question.
 
     What comes first stays first, so a run that is stopped early has asked what it was handed early.

@@ -18,8 +18,8 @@ from prbench.models.head import Head
 from prbench.models.local.encoding import TEMPLATE_DATE
 from prbench.models.protocols import ModelCard
 from prbench.models.remote.completions import estimate_tokens
+from prbench.models.remote.known_score import PROBES
 from prbench.models.remote.order import prefix_order, restored
-from prbench.models.remote.probe import PROBES
 from prbench.models.remote.stream import stream
 from prbench.models.remote.vllm_check import check_known, check_logits
 from prbench.models.remote.wire import PATIENT, Backoff, Fault, StatusRefused, Wire, WireReply, clean_url

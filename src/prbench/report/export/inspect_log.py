@@ -6,7 +6,7 @@ changed, the sample says so in place of the question. The rubric is never writte
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -114,10 +114,10 @@ def _score(run: Finished, name: str, credits: Credits) -> Json:
     }
 
 
-def _stderr(rows: list[Credit]) -> float | None:
+def _stderr(rows: Sequence[Credit]) -> float | None:
     """Standard error of the mean, clustered as the intervals are; None where one cluster is all there is."""
     clusters = clusters_of(rows)
-    if not rows or clusters.units < 2:
+    if not len(rows) or clusters.units < 2:
         return None
     return clustered_error(np.array([row.credit for row in rows]), clusters)
 

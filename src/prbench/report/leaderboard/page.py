@@ -16,7 +16,7 @@ from prbench.stats import Estimate, Standing
 TITLE = "Leaderboard · prbench"
 EFFECTS = (GAIN, SPECIFICITY)
 """Those that the table has columns for."""
-_WIDTH = 132
+_WIDTH = 92
 _ROOM = "prbench.report"
 _HEIGHT = 20
 _NOT_HERE = Number("", None)

@@ -18,6 +18,7 @@ from prbench.results import (
     Result,
     RunFacts,
     RunFolder,
+    baseline_credits,
     check_versions,
     credits_by_context,
     read_baselines,
@@ -141,13 +142,10 @@ def _widest(entries: Sequence[ReportedRun]) -> ReportedRun:
 
 
 def _baseline_credits(entry: ReportedRun) -> dict[str, Credits]:
-    records: dict[str, list[Record]] = {}
-    for score in read_baselines(RunFolder(entry.path)):
-        records.setdefault(score.baseline, []).append(score.record())
-    if set(records) != set(entry.result.baselines):
+    found = baseline_credits(entry.rows.values(), read_baselines(RunFolder(entry.path)))
+    if set(found) != set(entry.result.baselines):
         raise _misfit(entry.path, "baselines")
-    rows = list(entry.rows.values())
-    return {name: credits_by_context(rows, found, ["none"], 1)["none"] for name, found in records.items()}
+    return found
 
 
 def _misfit(path: Path, what: str) -> PrbenchError:

@@ -11,8 +11,8 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from prbench.errors import MissingExtraError
+from prbench.serve.config import read_token
 from prbench.serve.items import ScoreItem
-from prbench.serve.settings import read_token
 
 try:
     import httpx
@@ -116,6 +116,27 @@ class RewardClient:
             found += self._score(request)
         return found
 
+    def rank(
+        self,
+        question: str,
+        answers: Sequence[str],
+        *,
+        user: str | None = None,
+        posts: Sequence[Any] | None = None,
+        plan: Sequence[str] = (),
+    ) -> list[float | None]:
+        """Score two or more answers to one question together, in their order; None only where one was dropped.
+
+        Raises:
+            RewardError: If the server cannot be asked or refuses; with `on_error="raise"` also without a score.
+        """
+        if len(answers) < 2:
+            raise RewardError(f"there is {len(answers)} answer to {question[:60]!r}, and nothing to rank")
+        body = _body({"question": question, "answers": list(answers), "user": user, "posts": posts})
+        with self._lock:
+            self.tally.asked += len(answers)
+        return self._scores("/rank", {**body, **({"plan": list(plan)} if plan else {})}, len(answers))
+
     def health(self) -> dict[str, Any]:
         """Who is served."""
         response = self._send("GET", "/health", None)
@@ -133,12 +154,15 @@ class RewardClient:
         return int(_json(response)["forgotten"]) if response.is_success else self._refuse(response)
 
     def _score(self, bodies: Sequence[dict[str, Any]]) -> list[float | None]:
-        response = self._send("POST", "/score", {"items": list(bodies)})
+        return self._scores("/score", {"items": list(bodies)}, len(bodies))
+
+    def _scores(self, path: str, body: dict[str, Any], count: int) -> list[float | None]:
+        response = self._send("POST", path, body)
         entries = _json(response).get("items") if response.status_code in _SCORES | _ERRORS_ONLY else None
         if entries is None:
             self._refuse(response)
-        if not isinstance(entries, list) or len(entries) != len(bodies):
-            raise RewardError(f"{self.url} did not answer with one entry for each of {len(bodies)} items")
+        if not isinstance(entries, list) or len(entries) != count:
+            raise RewardError(f"{self.url} did not answer with one entry for each of {count} items")
         if response.status_code in _ERRORS_ONLY and not all(map(_is_error, entries)):
             self._refuse(response)
         return [self._read(place, entry) for place, entry in enumerate(entries)]

@@ -1,7 +1,17 @@
 """PAGE: the frame, the templates and the sections of self-contained HTML pages."""
 
-from prbench.show.page.section import Section, context_label, context_words
-from prbench.show.page.shell import asset, breakable, fill, masthead, policy, shell, templates
+from prbench.show.page.shell import (
+    Section,
+    asset,
+    breakable,
+    context_label,
+    context_words,
+    fill,
+    masthead,
+    policy,
+    shell,
+    templates,
+)
 
 __all__ = [
     "Section",

@@ -10,9 +10,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from typing import NamedTuple
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
+
+from prbench.types import Context
 
 PACKAGE = "prbench.show"
 
@@ -145,3 +148,36 @@ def _raw(source: str) -> Markup:
     if "</script" in source.lower() or "</style" in source.lower():
         raise ValueError("an inline script or style must not hold its own end tag")
     return Markup(source)  # noqa: S704  (a file of this package, never data)
+
+
+class Section(NamedTuple):
+    """One part of a report. A study that wants to be seen hands one of these to `report_page`."""
+
+    id: str
+    """Also its anchor."""
+    title: str
+    lead: str
+    """What to look for, in a sentence or two."""
+    body: Markup
+    nav: str = ""
+    """Its name in the bar on top; empty keeps it out."""
+
+
+def context_words(name: str) -> str:
+    """What a model is shown in a context, in words.
+
+    Example:
+        >>> print(context_words("retrieved@5"))
+        the 5 own posts nearest to the question
+    """
+    return Context.parse(name).words
+
+
+def context_label(name: str) -> str:
+    """A context's name, marked where it shows the standard itself.
+
+    Example:
+        >>> context_label("oracle")
+        'oracle (leaks)'
+    """
+    return f"{name} (leaks)" if Context.parse(name).leaks else name

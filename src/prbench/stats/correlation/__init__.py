@@ -5,22 +5,32 @@ test, intervals over models and over items, and a verdict that may not say more 
 """
 
 from prbench.stats.correlation.coefficients import COEFFICIENTS, Coefficient, chance_level, coefficient
+from prbench.stats.correlation.lineages import (
+    LEAST_LINEAGES,
+    LineageAgreement,
+    LineageDifference,
+    difference_over_lineages,
+    over_lineages,
+)
 from prbench.stats.correlation.partial import Partial, partial_correlation
 from prbench.stats.correlation.permutation import PERMUTATIONS, PermutationTest, permutation_test
 from prbench.stats.correlation.power import fisher_interval, models_needed, power_table
 from prbench.stats.correlation.resampling import ItemScores, Jackknife, jackknife, over_items, over_models
 from prbench.stats.correlation.rivals import Rivalry, Williams, compare_benchmarks, williams
-from prbench.stats.correlation.simulated import Design, Power, simulated_power
+from prbench.stats.correlation.simulated import Design, Power, lineage_power, simulated_power
 from prbench.stats.correlation.verdict import CorrelationVerdict, rivalry_verdict, verdict
 
 __all__ = [
     "COEFFICIENTS",
+    "LEAST_LINEAGES",
     "PERMUTATIONS",
     "Coefficient",
     "CorrelationVerdict",
     "Design",
     "ItemScores",
     "Jackknife",
+    "LineageAgreement",
+    "LineageDifference",
     "Partial",
     "PermutationTest",
     "Power",
@@ -29,10 +39,13 @@ __all__ = [
     "chance_level",
     "coefficient",
     "compare_benchmarks",
+    "difference_over_lineages",
     "fisher_interval",
     "jackknife",
+    "lineage_power",
     "models_needed",
     "over_items",
+    "over_lineages",
     "over_models",
     "partial_correlation",
     "permutation_test",

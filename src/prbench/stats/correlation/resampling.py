@@ -108,7 +108,7 @@ def over_items(
     """
     if len(benchmark.scores) != len(downstream.scores):
         raise ValueError(f"{len(benchmark.scores)} models on one side, {len(downstream.scores)} on the other")
-    one, two = (_resampled_scores(items, rng, resamples, level) for items in (benchmark, downstream))
+    one, two = (resampled_scores(items, rng, resamples, level) for items in (benchmark, downstream))
     value = coefficient(name, benchmark.means, downstream.means)
     if one is None or two is None:
         return Estimate(value, None, None, len(benchmark.scores))
@@ -183,7 +183,7 @@ def _copy_numbers(drawn: NDArray[np.int64]) -> NDArray[np.int64]:
     return numbers
 
 
-def _resampled_scores(items: ItemScores, rng: np.random.Generator, resamples: int, level: float) -> Floats | None:
+def resampled_scores(items: ItemScores, rng: np.random.Generator, resamples: int, level: float) -> Floats | None:
     """Bootstrap means of shape (resamples, models), as far spread as clustered errors say; None for one cluster.
 
     The pigeonhole bootstrap alone is up to √3 too wide, and with few clusters a little too narrow (see `intervals`).

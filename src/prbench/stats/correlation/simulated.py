@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from prbench.stats.correlation.lineages import over_lineages
+
 Floats = NDArray[np.float64]
 
 
@@ -74,6 +76,30 @@ def simulated_power(
     needed = _critical(design.models, level, rng)
     low, high = np.quantile(rho, [0.05, 0.95])
     return Power(float((rho >= needed).mean()), float(rho.mean()), float(low), float(high))
+
+
+def lineage_power(
+    design: Design, true: float, rng: np.random.Generator, *, studies: int = 200, level: float = 0.05
+) -> float:
+    """The chance that such a relation is seen where lineages are drawn whole, and share half of what is left as well.
+
+    Args:
+        design: What is run, with its lineages.
+        true: Correlation of the true scores with the true gains.
+        rng: Where draws are taken from.
+        studies: How many are simulated.
+        level: Of the two-sided p.
+    """
+    kinds = [str(place % (design.lineages or design.models)) for place in range(design.models)]
+    scores, left = _scores(design, rng, studies), _scores(design, rng, studies)
+    gains = true * scores + math.sqrt(1 - true**2) * left
+    measured = design.spread * scores + design.benchmark_error * rng.standard_normal(scores.shape)
+    found = design.gain_spread * gains + design.gain_error * rng.standard_normal(scores.shape)
+    seen = 0
+    for x, y in zip(measured, found, strict=True):
+        told = over_lineages("spearman", x, y, kinds, rng, resamples=400, permutations=100)
+        seen += told.p is not None and told.p < level and (told.value.value or 0.0) > 0
+    return seen / studies
 
 
 def _scores(design: Design, rng: np.random.Generator, studies: int) -> Floats:

@@ -1,16 +1,16 @@
 """BEST OF N: candidates drawn once, scored once by each reward model, judged once; then exact curves over all k."""
 
 from prbench.studies.best_of_n.conclusion import read_curves
-from prbench.studies.best_of_n.outcome import Entered, World
-from prbench.studies.best_of_n.recipe import STAGES, Stage, best_of_n
-from prbench.studies.best_of_n.settings import (
+from prbench.studies.best_of_n.config import (
     BestOfNConfig,
     RewardModelConfig,
     make_settings,
     parse_model,
     read_settings,
 )
-from prbench.studies.best_of_n.tables import best_of_n_tables
+from prbench.studies.best_of_n.gain_tables import best_of_n_tables
+from prbench.studies.best_of_n.outcome import Entered, World
+from prbench.studies.best_of_n.recipe import STAGES, Stage, best_of_n
 
 __all__ = [
     "STAGES",

@@ -8,18 +8,20 @@ which nothing is left is invalid, is counted, and its place is drawn anew a few 
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
 from prbench.calls import Budget, Journal
 from prbench.config import digest
 from prbench.data.fingerprint import hash_text
-from prbench.errors import StudyError
+from prbench.errors import ConfigError, StudyError
 from prbench.models import Generator, ModelCard
+from prbench.studies.best_of_n.config import BestOfNConfig
 from prbench.studies.best_of_n.items import StudyItem
-from prbench.studies.best_of_n.settings import BestOfNConfig
-from prbench.studies.policy import draw_styles, policy_prompt
-from prbench.types import Frozen, Outcome, Pair, Prompt, Status
+from prbench.studies.policy import Style, draw_styles, policy_prompt
+from prbench.texts import nonsense
+from prbench.types import Frozen, Outcome, Pair, Prompt, Status, read_stances
 
 FILE = "candidates.jsonl"
 EMPTY = "empty"
@@ -38,6 +40,8 @@ class Candidate(Frozen):
     question: str = ""
     style: str = ""
     """Name of the style that the policy was asked for."""
+    poles: Mapping[str, str] = {}
+    """By axis, the pole that it was written for, where the policy was told one."""
     attempt: int = 0
     status: Status = "ok"
     text: str = ""
@@ -58,21 +62,43 @@ class Slot(NamedTuple):
     """Which of the texts for this very prompt."""
     style: str
     question: str
+    poles: tuple[tuple[str, str], ...] = ()
+    """Axes and poles that the policy is told to write for."""
 
 
 def item_slots(item: StudyItem, settings: BestOfNConfig, card: ModelCard) -> list[Slot]:
     """The N places of an item. Without posts they depend on the question alone, so all who ask it share them."""
     counted: Counter[Prompt] = Counter()
     slots = []
-    for style in draw_styles(settings.n, item.pair.question, settings.seed):
+    for style, poles in _instructions(item, settings):
         prompt = policy_prompt(item.pair, posts=settings.posts, style=style.instruction, words=settings.words)
         number = counted[prompt]
         counted[prompt] += 1
         who = list(card.identity.values())
         how = [settings.temperature, settings.max_tokens, settings.seed, number]
         key = digest([who, prompt.messages, how])[:16]
-        slots.append(Slot(key, prompt, number, style.name, hash_text(item.pair.question)[:16]))
+        slots.append(Slot(key, prompt, number, style.name, hash_text(item.pair.question)[:16], poles))
     return slots
+
+
+def _instructions(item: StudyItem, settings: BestOfNConfig) -> list[tuple[Style, tuple[tuple[str, str], ...]]]:
+    """What the policy is told for each of the N places: a style, or in turn each choice of poles of the rubric."""
+    if not settings.poles:
+        return [(style, ()) for style in draw_styles(settings.n, item.pair.question, settings.seed)]
+    axes = sorted(read_stances(item.tags))
+    if missing := [axis for axis in axes if len(settings.poles.get(axis, ())) != 2]:
+        raise ConfigError(
+            f"item {item.id!r}: there are no instructions for the two poles of axis {missing[0]!r}",
+            hint="add [poles.AXIS] with an instruction for each pole to the file of --from",
+        )
+    choices = [
+        tuple(zip(axes, poles, strict=True)) for poles in product(*(sorted(settings.poles[axis]) for axis in axes))
+    ]
+    told = [choices[place % len(choices)] for place in range(settings.n)]
+    return [
+        (Style("+".join(f"{a}={p}" for a, p in poles), " ".join(settings.poles[a][p] for a, p in poles)), poles)
+        for poles in told
+    ]
 
 
 def read_candidates(path: Path) -> dict[str, Candidate]:
@@ -147,11 +173,12 @@ def _draw(
         for index, outcomes in written:
             for number, outcome in enumerate(outcomes):
                 if found := by_prompt[prompts[index]].get(number):
-                    yield read_text(found, outcome, attempt), outcome.cost_usd
+                    read = read_text(found, outcome, attempt, sense=settings.drop_nonsense)
+                    yield read, outcome.cost_usd
 
 
-def read_text(slot: Slot, outcome: Outcome, attempt: int = 0) -> Candidate:
-    """A policy's reply as a candidate.
+def read_text(slot: Slot, outcome: Outcome, attempt: int = 0, *, sense: bool = False) -> Candidate:
+    """A policy's reply as a candidate; with `sense` what is nonsense by rule is invalid.
 
     Example:
         >>> slot = Slot("k", Prompt(()), 0, "plain", "q")
@@ -164,15 +191,18 @@ def read_text(slot: Slot, outcome: Outcome, attempt: int = 0) -> Candidate:
     cut = outcome.status == "ok" and bool(outcome.reason)
     text = whole_sentences(outcome.raw) if cut else outcome.raw.strip()
     empty = outcome.status == "ok" and not text
+    reason = ("no whole sentence before the cut" if cut else EMPTY) if empty else "" if cut else outcome.reason
+    wrong = nonsense(text) if sense and text and outcome.status == "ok" else None
     return Candidate(
         key=slot.key,
         question=slot.question,
         style=slot.style,
+        poles=dict(slot.poles),
         attempt=attempt,
-        status="invalid" if empty else outcome.status,
+        status="invalid" if empty or wrong else outcome.status,
         text="" if outcome.status != "ok" else text,
         cut=cut,
-        reason=("no whole sentence before the cut" if cut else EMPTY) if empty else "" if cut else outcome.reason,
+        reason=f"nonsense: {wrong}" if wrong else reason,
         tokens_in=outcome.tokens_in,
         tokens_out=outcome.tokens_out,
         latency_ms=outcome.latency_ms,

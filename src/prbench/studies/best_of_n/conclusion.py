@@ -11,6 +11,7 @@ from prbench.errors import StudyError
 from prbench.files import exists, read_model
 from prbench.results.folder import RunFolder
 from prbench.studies.best_of_n.candidates import EMPTY, Candidate
+from prbench.studies.best_of_n.config import BestOfNConfig
 from prbench.studies.best_of_n.grades import Exam, Graded
 from prbench.studies.best_of_n.items import Selected, StudyItem
 from prbench.studies.best_of_n.outcome import (
@@ -25,9 +26,8 @@ from prbench.studies.best_of_n.outcome import (
 )
 from prbench.studies.best_of_n.reward_models import RewardModel
 from prbench.studies.best_of_n.scores import ItemCandidate, noised_scores
-from prbench.studies.best_of_n.settings import BestOfNConfig
 from prbench.studies.study import FILE as STUDY
-from prbench.studies.study import Study
+from prbench.studies.study import Study, StudyEstimate
 from prbench.texts import is_degenerate
 
 CURVES = "curves.json"
@@ -46,6 +46,8 @@ class Results(NamedTuple):
     exam: Exam
     taught_alike: Mapping[str, str]
     """Ranked models that learnt from the judge's own training split, and which that is."""
+    agreed: StudyEstimate | None = None
+    """How often the judge orders candidates as their instructions do, where they were written under poles."""
 
     @property
     def items(self) -> Sequence[StudyItem]:
@@ -145,6 +147,7 @@ def _details(
         judge={"missing": dict(results.exam.missing), "ungraded": dict(sorted(reasons.items()))},
         taught_alike=dict(results.taught_alike),
         left_out=tuple(sorted(left_out)),
+        agreed=results.agreed,
     )
 
 

@@ -23,7 +23,7 @@ from prbench.stats.best_of import (
 )
 from prbench.studies.best_of_n.items import StudyItem
 from prbench.studies.best_of_n.scores import ItemCandidate
-from prbench.studies.study import Judge
+from prbench.studies.study import Judge, StudyEstimate
 from prbench.types import Count, Frozen
 
 Json = dict[str, Any]
@@ -102,6 +102,8 @@ class CurvesDetails(Frozen):
     taught_alike: Mapping[str, str] = {}
     left_out: tuple[str, ...]
     """Models of which no item has k scored candidates."""
+    agreed: StudyEstimate | None = None
+    """How often the judge orders candidates as their instructions do."""
 
 
 class BestOfCurves(Frozen):
@@ -138,6 +140,7 @@ class Entered(NamedTuple):
     reasons: Mapping[str, int]
     """Why there is none, and how often."""
     revision: str = ""
+    lineage: str = ""
 
 
 @dataclass(frozen=True)
@@ -224,14 +227,34 @@ def model_outcome(world: World, entered: Entered, curve: ModelCurve) -> Json | N
         outcome["revision"] = entered.revision
     if entered.apart:
         outcome["apart"] = True
+    if entered.lineage:
+        outcome["lineage"] = entered.lineage
     outcome["details"] = {
         "gain": point.gain.to_json(),
         "regret": point.regret.to_json(),
         "headroom": None if curve.headroom is None else curve.headroom.to_json(),
         "dropped": point.dropped,
+        "spread": within_items(entered.scores),
         "invalid": dict(curve.invalid),
     }
     return outcome
+
+
+def within_items(scores: Values) -> float | None:
+    """How much of the variance of a model's scores lies within items, where a choice is made; None without any.
+
+    Example:
+        >>> within_items({("a", "1"): 0.0, ("a", "2"): 2.0, ("b", "1"): 0.0, ("b", "2"): 2.0})
+        1.0
+    """
+    by_item: dict[str, list[float]] = {}
+    for (item, _), score in sorted(scores.items()):  # in whatever order they were scored, the same number
+        if score is not None:
+            by_item.setdefault(item, []).append(score)
+    everything = [score for found in by_item.values() for score in found]
+    whole = float(np.var(everything)) if everything else 0.0
+    inside = sum(float(np.var(found)) * len(found) for found in by_item.values())
+    return inside / len(everything) / whole if whole > 0 else None
 
 
 def _points(world: World, choices: Sequence[Candidates], *names: str) -> tuple[BestOf, ...]:

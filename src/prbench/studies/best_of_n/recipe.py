@@ -10,22 +10,25 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 from prbench.calls import Budget, ProgressLine, clock
 from prbench.calls.budget import FILE as SPEND
 from prbench.contexts import ContextBuilder
 from prbench.data import Suite, load_pairs
-from prbench.errors import ConfigError, RunError
+from prbench.errors import ConfigError, RunError, StudyError
 from prbench.graders import RubricJudge, load_judge, require_able
-from prbench.models import Generator, load_generator
+from prbench.models import Generator, Rater, is_ranker, load_generator
 from prbench.results.folder import RunFolder
 from prbench.studies.best_of_n import candidates as drawing
 from prbench.studies.best_of_n import grades as judging
 from prbench.studies.best_of_n.candidates import Candidate
 from prbench.studies.best_of_n.conclusion import Results, conclude, questions
+from prbench.studies.best_of_n.config import BestOfNConfig
 from prbench.studies.best_of_n.grades import Exam, Graded, Judging, examine_judge
+from prbench.studies.best_of_n.instructed import instructed_exam, instructed_grades, truths_agree
 from prbench.studies.best_of_n.items import StudyItem, select_items, split_pairs
+from prbench.studies.best_of_n.lists import rank_candidates
 from prbench.studies.best_of_n.outcome import BestOfCurves, Entered
 from prbench.studies.best_of_n.reward_models import (
     RewardModel,
@@ -34,7 +37,6 @@ from prbench.studies.best_of_n.reward_models import (
     told_alike,
 )
 from prbench.studies.best_of_n.scores import ItemCandidate, score_candidates
-from prbench.studies.best_of_n.settings import BestOfNConfig
 from prbench.types import Context, Pair
 
 Stage = Literal["candidates", "scores", "grades", "study"]
@@ -109,7 +111,7 @@ class _Study:
         asked = select_items(self._pairs, self._judge, limit=self._settings.limit, seed=self._settings.seed)
         for reason, count in asked.refused.items():
             self._say(f"items: {count:,} that the judge cannot grade are left out: {reason}")
-        reward_models = open_reward_models(self._settings.models) if until != "candidates" else []
+        reward_models = open_reward_models(self._settings.models, self._settings.n) if until != "candidates" else []
         alike = self._refuse_related(reward_models)
         exam = self._exam() if self._judge is not None and until in ("grades", "study") else None
         drawn = self._candidates(asked.items, policy)
@@ -125,7 +127,14 @@ class _Study:
         graded = self._grades(self._judge, exam, asked.items, drawn)
         if until == "grades":
             return None
-        results = Results(asked, drawn, reward_models, scores, graded, exam, alike)
+        agreed = truths_agree(asked.items, drawn, graded, seed=self._settings.seed) if self._settings.poles else None
+        if self._settings.truth == "instructed":
+            if agreed is None:
+                raise StudyError(
+                    "no two candidates of an item were written for different poles", hint="take --n 2 or more"
+                )
+            graded, exam = instructed_grades(asked.items, drawn), instructed_exam(agreed, exam)
+        results = Results(asked, drawn, reward_models, scores, graded, exam, alike, agreed)
         return conclude(self._folder, self._settings, self._everything, results)
 
     def _refuse_related(self, reward_models: Sequence[RewardModel]) -> dict[str, str]:
@@ -172,7 +181,12 @@ class _Study:
         builder = ContextBuilder(self._everything, model, seed=self._settings.seed)
         line = ProgressLine(reward_model.name, self._say)
         path = self._folder.path / "scores" / f"{reward_model.slug}.jsonl"
-        found = score_candidates(path, model, builder, context, items, candidates, line.at, self._budget)
+        asked = (builder, context, items, candidates, line.at, self._budget)
+        found = (
+            rank_candidates(path, model, *asked)
+            if is_ranker(model)
+            else score_candidates(path, cast(Rater, model), *asked)
+        )
         del model, builder
         gc.collect()
         missing = Counter(score.reason or score.status for score in found.values() if score.score is None)
@@ -185,6 +199,7 @@ class _Study:
             {place: score.score for place, score in found.items()},
             dict(missing),
             reward_model.card.revision,
+            reward_model.ranked.lineage,
         )
 
     def _grades(

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from prbench.config import digest
 from prbench.errors import ConfigError
 from prbench.graders import RubricJudge, shares, shares_training
-from prbench.models import Model, ModelCard, Rater, alone, load_model
-from prbench.studies.best_of_n.settings import RewardModelConfig
+from prbench.models import Model, ModelCard, Positional, Ranker, Rater, alone, is_ranker, load_model
+from prbench.studies.best_of_n.config import RewardModelConfig
 from prbench.types import Channel, Context
 
 
@@ -29,25 +29,32 @@ class RewardModel(NamedTuple):
         who = [*self.card.identity.values(), str(self.context)]
         return f"{readable}-{digest(who)[:6]}"
 
-    def load(self) -> Rater:
+    def load(self) -> Rater | Ranker:
         """Open the model."""
-        return as_rater(load_model(self.ranked.address, self.ranked.options), self.ranked.address)
+        return scoring(load_model(self.ranked.address, self.ranked.options), self.ranked.address)
 
 
-def as_rater(model: Model, address: str) -> Rater:
-    """A model as one that scores answers one by one; one that only compares is refused."""
+def scoring(model: Model, address: str) -> Rater | Ranker:
+    """A model as one that scores candidates: together where it can rank a list, else one by one."""
+    if is_ranker(model):
+        return model
     rater = alone(model)
     if rater is None:
         raise ConfigError(
             f"{address!r} compares two answers; best-of-N needs a score for each",
-            hint="name a mode that rates, for example lm:…#rate, lm:…#loglik or chat:…#rate",
+            hint="name a mode that rates or ranks, for example lm:…#rate, lm:…#rank, chat:…#rate or chat:…#rank",
         )
     return rater
 
 
-def open_reward_models(models: Iterable[RewardModelConfig]) -> list[RewardModel]:
-    """Open each model once, one after another, and see whether it can do what is asked of it."""
-    found = [_noised(ranked) if ranked.noise is not None else _real(ranked) for ranked in models]
+def open_reward_models(models: Iterable[RewardModelConfig], n: int = 2) -> list[RewardModel]:
+    """Open each model once, one after another, and see whether it can do what is asked of it.
+
+    Args:
+        models: Who takes part.
+        n: The most candidates of an item.
+    """
+    found = [_noised(ranked) if ranked.noise is not None else _real(ranked, n) for ranked in models]
     names = [reward_model.name for reward_model in found]
     for name in names:
         if names.count(name) > 1:
@@ -109,8 +116,14 @@ def taught_alike_notice(alike: Mapping[str, str]) -> str:
     )
 
 
-def _real(ranked: RewardModelConfig) -> RewardModel:
-    card = as_rater(load_model(ranked.address, ranked.options), ranked.address).card
+def _real(ranked: RewardModelConfig, n: int) -> RewardModel:
+    model = scoring(load_model(ranked.address, ranked.options), ranked.address)
+    if isinstance(model, Positional) and model.most_answers is not None and n > model.most_answers:
+        raise ConfigError(
+            f"{ranked.address!r} ranks at most {model.most_answers} answers, and there are {n} candidates",
+            hint=f"-n {model.most_answers}, or a mode that rates each alone",
+        )
+    card = model.card
     default = Context.parse("profile" if Channel.POSTS in card.reads else "none")
     context = Context.parse(ranked.context) if ranked.context else default
     if not context.needs <= card.reads:

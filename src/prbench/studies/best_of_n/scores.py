@@ -132,6 +132,15 @@ def score_candidates(
     return found
 
 
+def keep_scores(path: Path, found: Mapping[ItemCandidate, Score]) -> None:
+    """Write down scores that a model's file does not have yet."""
+    with _journal(path) as journal:
+        there = set(journal.answers.values())
+        for score in found.values():
+            if score not in there:
+                journal.keep(score)
+
+
 def noised_scores(
     grades: Mapping[ItemCandidate, float | None], texts: Mapping[str, str], noise: float, seed: int
 ) -> dict[ItemCandidate, float | None]:

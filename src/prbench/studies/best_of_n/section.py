@@ -13,8 +13,8 @@ from prbench.show.charts.lines import ChartLine, LinePoint, line_bounds, line_ch
 from prbench.show.page import Section
 from prbench.stats import Estimate
 from prbench.studies.best_of_n.conclusion import read_curves
+from prbench.studies.best_of_n.gain_tables import best_of_n_tables, ordered, ranged
 from prbench.studies.best_of_n.outcome import BestOfCurves
-from prbench.studies.best_of_n.tables import best_of_n_tables, ordered, ranged
 
 _DUST = 1e-9
 """What adding up floats leaves is no change."""

@@ -11,7 +11,7 @@ from prbench.files import write_whole
 from prbench.graders import RubricJudge
 from prbench.studies.best_of_n.candidates import EMPTY, Candidate, read_candidates
 from prbench.studies.best_of_n.items import StudyItem, select_items, split_pairs, study_items
-from prbench.studies.ppo.settings import PPOStudyConfig
+from prbench.studies.ppo.config import PPOStudyConfig
 from prbench.train.leaks import HELD_OUT, check_apart
 from prbench.types import Pair
 

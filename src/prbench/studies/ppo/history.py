@@ -15,6 +15,8 @@ class TrainingStep(Frozen):
     step: int
     reward: float | None
     """Mean of the reward model's own scores; None where no answer got one."""
+    spread: float | None = None
+    """Standard deviation of the rewards within a question: what there was to learn from; None if not told."""
     kl: float
     """To the base model, of a whole answer."""
     entropy: float | None

@@ -24,8 +24,8 @@ from torch.nn import functional
 from prbench.errors import ModelError
 from prbench.files import Appender
 from prbench.studies.ppo.checkpoint import keep, read
+from prbench.studies.ppo.config import PPOConfig
 from prbench.studies.ppo.history import HISTORY, TrainingStep, cut_history
-from prbench.studies.ppo.options import PPOConfig
 from prbench.studies.ppo.rewards import AskedAnswer, readable
 from prbench.studies.ppo.trunk import Policy, Prefix
 from prbench.types import Pair
@@ -365,6 +365,7 @@ class PPOTraining:
         return TrainingStep(
             step=self.done,
             reward=sum(known) / len(known) if known else None,
+            spread=Spread().seeing(*centred_rewards(rewards, self.options.rollouts)[::2]).value,
             kl=float((token_kl(rollout.logprobs, rollout.base) * rollout.mask).sum(1).mean()),
             length=float(rollout.mask.sum(1).float().mean()),
             ended=float(ended.float().mean()),

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pydantic import field_serializer
 
 from prbench.stats import Estimate
-from prbench.studies.ppo.settings import PPOStudyConfig
+from prbench.studies.ppo.config import PPOStudyConfig
 from prbench.studies.study import Judge, Labels
 from prbench.types import Frozen
 

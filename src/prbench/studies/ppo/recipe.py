@@ -17,6 +17,7 @@ from prbench.files import damaged
 from prbench.graders import RubricJudge, load_judge
 from prbench.results.folder import RunFolder
 from prbench.studies.best_of_n import grades as judging
+from prbench.studies.best_of_n.config import RewardModelConfig
 from prbench.studies.best_of_n.grades import Judging
 from prbench.studies.best_of_n.recipe import examined, study_budget
 from prbench.studies.best_of_n.reward_models import (
@@ -25,11 +26,12 @@ from prbench.studies.best_of_n.reward_models import (
     refuse_shared,
     told_alike,
 )
-from prbench.studies.best_of_n.settings import RewardModelConfig
 from prbench.studies.ppo.conclusion import Trained, conclude, read_trained, refuse_mixed
+from prbench.studies.ppo.config import PPOStudyConfig, keep_settings
 from prbench.studies.ppo.held_out import ITEMS, HeldOutDivision, divide
 from prbench.studies.ppo.outcome import PPOStudy
-from prbench.studies.ppo.settings import PPOStudyConfig, keep_settings
+from prbench.studies.ppo.rewards import TextReward, TrueReward
+from prbench.types import Context
 
 Say = Callable[[str], None]
 
@@ -61,8 +63,7 @@ def ppo_study(
         What stands in `study.json`; None where nothing was judged, so that nothing is concluded.
     """
     everything = suite if suite is not None else load_pairs(settings.suite)
-    reward_models = open_reward_models(rewards)
-    _refuse_noise(reward_models)
+    reward_models = [_with_context(one) for one in open_reward_models(rewards)]
     refuse_mixed(out, reward_models)
     if judge is None and settings.judge:
         split = settings.train_split
@@ -79,7 +80,7 @@ def ppo_study(
     keep_settings(out, settings)
     folder.write_json(ITEMS, [item.id for item in division.items])
     for reward_model in reward_models:
-        _train(settings, reward_model, everything, division, out, say)
+        _train(settings, reward_model, judge, everything, division, out, say)
     if judge is None or train_only:
         say("nothing was judged, so nothing is concluded: go on with --judge, and without --train-only")
         return None
@@ -92,18 +93,31 @@ def ppo_study(
         return found
 
 
-def _refuse_noise(reward_models: Sequence[RewardModel]) -> None:
-    for reward_model in reward_models:
-        if reward_model.context is None:
-            raise ConfigError(
-                f"{reward_model.name!r} knows the judge's grades of stored answers only; it cannot pay new ones",
-                hint="noised oracles belong into best-of-N studies",
-            )
+def _with_context(reward_model: RewardModel) -> RewardModel:
+    """The true score stands under `oracle`, apart from all others; an oracle with noise knows stored answers only."""
+    noise = reward_model.ranked.noise
+    if noise:
+        raise ConfigError(
+            f"{reward_model.name!r} knows the judge's grades of stored answers only; it cannot pay new ones",
+            hint="noised oracles belong into best-of-N studies; noised-oracle:0 pays the judge's own grade",
+        )
+    return reward_model if noise is None else reward_model._replace(context=Context.parse("oracle"))
+
+
+def _reward(reward_model: RewardModel, judge: RubricJudge | None, everything: Suite) -> TextReward:
+    """Who pays: the judge itself where the true score is asked for."""
+    if reward_model.ranked.noise is None:
+        assert reward_model.context is not None  # noqa: S101  (a real model has one)
+        return TextReward(everything, reward_model.load(), reward_model.context)
+    if judge is None:
+        raise ConfigError(f"{reward_model.name!r} pays what a judge says, and none is named", hint="--judge ADDRESS")
+    return TrueReward(list(everything), judge, reward_model.card)
 
 
 def _train(
     settings: PPOStudyConfig,
     reward_model: RewardModel,
+    judge: RubricJudge | None,
     everything: Suite,
     division: HeldOutDivision,
     out: Path,
@@ -116,7 +130,7 @@ def _train(
     work = StudySetup(settings, load_speaker(settings.policy, settings.options), division, everything, out)
     live = StepLine(reward_model.name, settings.options.steps, say)
     try:
-        train_policy(work, reward_model, reward_model.load(), live)
+        train_policy(work, reward_model, _reward(reward_model, judge, everything), live)
     finally:
         live.close()
         gc.collect()

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from prbench.config import digest
 from prbench.contexts import ContextBuilder, Unfit
+from prbench.graders import Grading, RubricJudge, rubric_tags
 from prbench.models import ModelCard, Rater
 from prbench.serve.lint import check_servable
 from prbench.studies.best_of_n.candidates import whole_sentences
@@ -96,6 +97,39 @@ class TextReward:
                 self.dropped[outcome.reason or outcome.status] += 1
         if waiting:
             self.dropped["the model did not answer"] += len(waiting)
+        return found
+
+
+class TrueReward(TextReward):
+    """Pays what the judge says that an answer is worth to its user: what a perfect reward model would pay.
+
+    Args:
+        pairs: The suite, for the users' whole rubrics.
+        judge: Who grades.
+        card: Of the oracle, as it is named in the study.
+    """
+
+    def __init__(self, pairs: Sequence[Pair], judge: RubricJudge, card: ModelCard) -> None:
+        self.context = Context.parse("oracle")
+        self.dropped = Counter()
+        self._card, self._judge, self._tags = card, judge, rubric_tags(pairs)
+
+    @property
+    def key(self) -> Key:
+        """What a checkpoint is bound to; the judge decides what is paid."""
+        return {**reward_key(self._card, str(self.context)), "judge": digest(list(self._judge.card.identity.values()))}
+
+    def __call__(self, asked: Sequence[AskedAnswer]) -> list[float | None]:
+        """The grade of each answer; None where there is none."""
+        full = [place for place, one in enumerate(asked) if not is_degenerate(one.answer)]
+        self.dropped[DEGENERATE] += len(asked) - len(full)
+        gradings = [Grading.of(asked[at].pair, asked[at].answer, self._tags[asked[at].pair.id]) for at in full]
+        found: list[float | None] = [None] * len(asked)
+        for place, grade in self._judge.grade(gradings):
+            found[full[place]] = grade.score
+            if grade.score is None:
+                self.dropped[grade.reason or grade.status] += 1
+        self.dropped = +self.dropped
         return found
 
 

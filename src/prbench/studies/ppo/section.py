@@ -14,7 +14,7 @@ from prbench.show.page import Section
 from prbench.studies.ppo.conclusion import TRAININGS
 from prbench.studies.ppo.history import HISTORY, TrainingStep, read_history
 from prbench.studies.ppo.outcome import PPOStudy
-from prbench.studies.ppo.tables import ordered, ppo_tables
+from prbench.studies.ppo.policy_tables import ordered, ppo_tables
 from prbench.studies.study import FILE
 
 Curve = tuple[str, Callable[[TrainingStep], float | None], int]

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 from prbench.config import ModelOptions
 from prbench.errors import ConfigError
 from prbench.studies.policy import policy_prompt
+from prbench.studies.ppo.config import PPOConfig
 from prbench.studies.ppo.loop import Speech
-from prbench.studies.ppo.options import PPOConfig
 from prbench.types import Pair
 
 

@@ -14,12 +14,11 @@ from prbench.studies.best_of_n.candidates import Candidate
 from prbench.studies.best_of_n.reward_models import RewardModel
 from prbench.studies.ppo.checkpoint import claim
 from prbench.studies.ppo.conclusion import TRAINING, TRAININGS, TrainingRecord
+from prbench.studies.ppo.config import PPOConfig, PPOStudyConfig
 from prbench.studies.ppo.held_out import HeldOutDivision, Write, answer_items
 from prbench.studies.ppo.history import TrainingStep
 from prbench.studies.ppo.loop import PPOTraining, Speech, answer_texts
-from prbench.studies.ppo.options import PPOConfig
 from prbench.studies.ppo.rewards import TextReward
-from prbench.studies.ppo.settings import PPOStudyConfig
 from prbench.studies.ppo.speaker import Speaker
 from prbench.studies.ppo.trunk import Policy
 from prbench.train.checkpoint import alone
@@ -64,11 +63,9 @@ def training_folder(work: StudySetup, reward_model: RewardModel) -> Path:
 
 
 def train_policy(
-    work: StudySetup, reward_model: RewardModel, model: Any, heard: Callable[[TrainingStep, TextReward], None]
+    work: StudySetup, reward_model: RewardModel, reward: TextReward, heard: Callable[[TrainingStep, TextReward], None]
 ) -> dict[str, list[Candidate]]:
     """Train with one reward model, or continue; then answer the held-out items."""
-    assert reward_model.context is not None  # noqa: S101  (a noised oracle is refused before)
-    reward = TextReward(work.pairs, model, reward_model.context)
     key, folder = training_key(work, reward), training_folder(work, reward_model)
     with alone(folder):
         claim(folder, key)

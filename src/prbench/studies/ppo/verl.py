@@ -14,12 +14,11 @@ from typing import Any
 from prbench.data import load_pairs
 from prbench.errors import ConfigError
 from prbench.files import replacing, write_whole
+from prbench.studies.best_of_n.config import RewardModelConfig
 from prbench.studies.best_of_n.reward_models import open_reward_models
-from prbench.studies.best_of_n.settings import RewardModelConfig
 from prbench.studies.policy import policy_prompt
+from prbench.studies.ppo.config import PPOConfig, PPOStudyConfig
 from prbench.studies.ppo.held_out import divide
-from prbench.studies.ppo.options import PPOConfig
-from prbench.studies.ppo.settings import PPOStudyConfig
 from prbench.types import Pair
 
 VERSION = "0.9.1"

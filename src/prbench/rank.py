@@ -1,0 +1,127 @@
+"""Ranking: which of a user's posts bear on a question, by words (BM25) or by embeddings.
+
+A ranker returns the posts themselves, so that ids travel with their texts.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from prbench.types import Post
+
+_KEPT = 64
+"""Indexed profiles kept at a time: a run goes through users one after another."""
+
+
+class BM25:
+    """Lexical ranking (Lucene's BM25, k1 = 1.5, b = 0.75), English stop words left out.
+
+    Example:
+        >>> posts = [Post(id="1", text="my bicycle squeaks"), Post(id="2", text="sourdough will not rise")]
+        >>> [post.id for post in BM25().rank("why is my sourdough flat?", posts)]
+        ['2', '1']
+    """
+
+    name = "bm25"
+
+    def __init__(self) -> None:
+        self._indexes: OrderedDict[tuple[Post, ...], Any] = OrderedDict()
+        self._last: tuple[str, tuple[Post, ...], tuple[Post, ...]] | None = None
+        self._lock = threading.Lock()
+
+    def rank(self, question: str, posts: Sequence[Post]) -> tuple[Post, ...]:
+        """Order posts by their BM25 score for the question."""
+        profile = tuple(posts)
+        if len(profile) < 2:
+            return profile
+        last = self._last  # a run asks about a user's pairs with the same question one after another
+        if last is not None and last[0] == question and last[1] is profile:
+            return last[2]
+        scores = self._scores(question, profile)
+        order = np.argsort(-scores, kind="stable")
+        ranked = tuple(profile[i] for i in order)
+        self._last = (question, profile, ranked)
+        return ranked
+
+    def _scores(self, question: str, profile: tuple[Post, ...]) -> Any:
+        import bm25s
+
+        index = self._index(profile)
+        if index is None:
+            return np.zeros(len(profile))
+        words = bm25s.tokenize([question], stopwords="en", return_ids=False, show_progress=False)[0]
+        known = [word for word in words if word in index.vocab_dict]
+        return index.get_scores(known) if known else np.zeros(len(profile))
+
+    def _index(self, profile: tuple[Post, ...]) -> Any:
+        import bm25s
+
+        with self._lock:
+            if profile not in self._indexes:
+                tokens = bm25s.tokenize([post.text for post in profile], stopwords="en", show_progress=False)
+                index = bm25s.BM25() if len(tokens.vocab) > 1 else None
+                if index is not None:
+                    index.index(tokens, show_progress=False)
+                self._indexes[profile] = index
+                if len(self._indexes) > _KEPT:
+                    self._indexes.popitem(last=False)
+            self._indexes.move_to_end(profile)
+            return self._indexes[profile]
+
+
+class TextEncoder(Protocol):
+    """Maps texts to vectors, one row each."""
+
+    @property
+    def name(self) -> str:
+        """Which encoder, with its revision."""
+        ...
+
+    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Embed each text."""
+        ...
+
+
+class Dense:
+    """Ranks by cosine similarity to the question."""
+
+    def __init__(self, encoder: TextEncoder) -> None:
+        self._encoder = encoder
+        self._vectors: dict[str, npt.NDArray[np.float32]] = {}
+        self.name = f"dense:{encoder.name}"
+
+    def rank(self, question: str, posts: Sequence[Post]) -> tuple[Post, ...]:
+        """Order posts by similarity; texts seen before are not embedded again."""
+        posts = tuple(posts)
+        if len(posts) < 2:
+            return posts
+        vectors = self._embed([question, *(post.text for post in posts)])
+        similarity = vectors[1:] @ vectors[0]
+        return tuple(posts[i] for i in np.argsort(-similarity, kind="stable"))
+
+    def _embed(self, texts: list[str]) -> Any:
+        if new := list(dict.fromkeys(text for text in texts if text not in self._vectors)):
+            rows = np.asarray(self._encoder.encode(new), dtype=np.float32)
+            norms = np.linalg.norm(rows, axis=1, keepdims=True)
+            self._vectors.update(zip(new, rows / np.maximum(norms, 1e-12), strict=True))
+        return np.stack([self._vectors[text] for text in texts])
+
+
+class PostRanker(Protocol):
+    """Orders posts by how much they bear on a question.
+
+    It returns the posts themselves, not their texts: an id can never come to stand beside another post's text.
+    """
+
+    @property
+    def name(self) -> str:
+        """Part of a run's configuration."""
+        ...
+
+    def rank(self, question: str, posts: Sequence[Post]) -> tuple[Post, ...]:
+        """The same posts, most relevant first; equal relevance keeps the original order."""
+        ...

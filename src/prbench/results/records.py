@@ -1,0 +1,120 @@
+"""The records of a run by column, and by the slot that each one fills."""
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prbench.columns import ModelColumns
+from prbench.types import Record
+
+Slot = tuple[str, str, str, int]
+_ORDERS = ("chosen-first", "chosen-second", "rated")
+"""In the order of their names, as records of a pair are sorted."""
+_VERDICTS = ("first", "second", "tie")
+
+
+class Use(NamedTuple):
+    """What a call took: all fields of a `CallUse` but its key."""
+
+    tokens_in: int
+    tokens_out: int
+    tokens_cached: int
+    latency_ms: float
+    cost_usd: float
+    cached: bool
+
+
+class Records(ModelColumns[Record]):
+    """Records of a run; a later one takes the place of an earlier one for the same slot.
+
+    Example:
+        >>> one = Record(pair="1", context="none", order="rated", status="failed")
+        >>> records = Records([one, one.model_copy(update={"status": "ok", "verdict": "tie"})])
+        >>> len(records), records.status(("1", "none", "rated", 0)), records.earned.tolist()
+        (1, 'ok', [0.5])
+    """
+
+    def __init__(self, records: Iterable[Record] = ()) -> None:
+        super().__init__(Record)
+        self._places: dict[tuple[str, str, int], dict[str, int]] = {}
+        for record in records:
+            self.keep(record)
+
+    @classmethod
+    def of(cls, records: Iterable[Record]) -> "Records":
+        """The same records as columns; those that are columns already as they are."""
+        return records if isinstance(records, Records) else cls(records)
+
+    def keep(self, record: Record) -> None:
+        """Add a record, or put it in the place of an earlier one for its slot."""
+        there = self._places.setdefault((record.context, record.order, record.repeat), {})
+        place = there.setdefault(record.pair, len(self))
+        if place == len(self):
+            self.append(record)
+        else:
+            self.replace(place, record)
+
+    def status(self, slot: Slot) -> str | None:
+        """The status of the record that fills a slot; None where there is none."""
+        pair, *rest = slot
+        place = self._places.get(tuple(rest), {}).get(pair)  # type: ignore[arg-type]
+        return None if place is None else str(self.column("status")[place])
+
+    def slots(self) -> Iterator[Slot]:
+        """Every slot that is filled, in the order of the records."""
+        names = ("pair", "context", "order", "repeat")
+        return zip(*(self.column(name) for name in names), strict=True)
+
+    def uses(self) -> dict[str, Use]:
+        """What each distinct call behind these records took, by key."""
+        return {key: Use(*taken) for calls in self.column("calls") for key, taken in calls}
+
+    def latencies_ms(self) -> list[float]:
+        """What answering each record took in all, of those that were answered and timed."""
+        both = zip(self.column("status"), self.column("calls"), strict=True)
+        found = (sum(Use(*taken).latency_ms for _, taken in calls) for status, calls in both if status == "ok")
+        return [latency for latency in found if latency > 0]
+
+    def values(self) -> "Records":
+        """All records."""
+        return self
+
+    @cached_property
+    def earned(self) -> NDArray[np.float64]:
+        """What each record earned: 1 if the chosen answer won, ½ for a tie, 0 if it lost, NaN without a verdict.
+
+        Read once no more records come, as everything below.
+        """
+        worth = {None: np.nan, "first": 1.0, "second": 0.0, "tie": 0.5}
+        found = np.array([worth[verdict] for verdict in self.column("verdict")], dtype=np.float64)
+        found[np.array([status != "ok" for status in self.column("status")], dtype=np.bool_)] = np.nan
+        swapped = self.orders == _ORDERS.index("chosen-second")
+        found[swapped] = 1.0 - found[swapped]
+        return found
+
+    @cached_property
+    def orders(self) -> NDArray[np.int8]:
+        """The order of each record, numbered."""
+        return _numbered(self.column("order"), _ORDERS)
+
+    @cached_property
+    def verdicts(self) -> NDArray[Any]:
+        """The verdict of each record, as text or None."""
+        return np.array(self.column("verdict"), dtype=object)
+
+    @cached_property
+    def margins(self) -> NDArray[np.float64]:
+        """The margin of each record, NaN where it has none."""
+        return self.numbers("margin")
+
+    def order_number(self, order: str) -> int:
+        """The number of an order in `orders`."""
+        return _ORDERS.index(order)
+
+
+def _numbered(values: Iterable[str], names: tuple[str, ...]) -> NDArray[np.int8]:
+    number = {name: place for place, name in enumerate(names)}
+    return np.array([number[value] for value in values], dtype=np.int8)

@@ -1,0 +1,182 @@
+"""What the statistics need of each pair: labels and lengths, no text; one line of a run's `pairs.jsonl` each."""
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from prbench.columns import ModelColumns
+from prbench.data import Suite
+from prbench.data.fingerprint import hash_text
+from prbench.stats.arrays import Codes
+from prbench.stats.clusters import encode
+from prbench.types import Count, Frozen, Pair, read_stances
+
+
+class PairRow(Frozen):
+    """What the statistics need of a pair: labels and lengths, no text. One line of a run's `pairs.jsonl`."""
+
+    id: str
+    user: str
+    question: str
+    """Content hash."""
+    answers: str = ""
+    """Content hash of chosen and rejected answer."""
+    category: str = ""
+    tags: Mapping[str, str] = {}
+    chosen_words: Count
+    rejected_words: Count
+
+    @classmethod
+    def of(cls, pair: Pair) -> "PairRow":
+        """Reduce a pair to its row."""
+        return cls(
+            id=pair.id,
+            user=pair.user,
+            question=hash_text(pair.question)[:16],
+            answers=hash_text(f"{pair.chosen}\x00{pair.rejected}")[:16],
+            category=pair.category,
+            tags=dict(pair.tags),
+            chosen_words=len(pair.chosen.split()),
+            rejected_words=len(pair.rejected.split()),
+        )
+
+    @property
+    def content(self) -> tuple[str, str, str, str]:
+        """What makes a pair the same pair in two runs."""
+        return (self.id, self.user, self.question, self.answers)
+
+    @property
+    def item(self) -> str:
+        """What is asked: the pair of items where a suite says so, for all may share a question; else the question."""
+        return self.tags.get("item_pair", self.question)
+
+    @property
+    def stances(self) -> dict[str, str]:
+        """What decides the pair and which pole its user wants there, by axis."""
+        return read_stances(self.tags)
+
+    @property
+    def unit(self) -> str:
+        """What is independent of what: the couple where users come in couples, else the user."""
+        return self.tags.get("couple", self.user)
+
+
+class PairRows(ModelColumns[PairRow]):
+    """The rows of all pairs of a run, by column; labels are numbered in their own order, once.
+
+    Example:
+        >>> rows = PairRows([PairRow(id="1", user="ann", question="q", chosen_words=3, rejected_words=4)])
+        >>> rows.units.tolist(), rows.place["1"]
+        ([0], 0)
+    """
+
+    def __init__(self, rows: Iterable[PairRow] = ()) -> None:
+        super().__init__(PairRow)
+        self.extend(rows)
+
+    @classmethod
+    def of(cls, rows: Iterable[PairRow]) -> "PairRows":
+        """The same rows as columns; those that are columns already as they are."""
+        return rows if isinstance(rows, PairRows) else cls(rows)
+
+    @classmethod
+    def of_suite(cls, suite: Suite) -> "PairRows":
+        """The rows of all pairs of a suite, made by column."""
+        rows = cls()
+        names = ("id", "user", "question", "chosen", "rejected", "category", "tags")
+        asked: dict[str, str] = {}
+        for id, user, question, chosen, rejected, category, (keys, values) in zip(
+            *(suite.column(name) for name in names), strict=True
+        ):
+            if question not in asked:
+                asked[question] = hash_text(question)[:16]
+            rows.add(
+                {
+                    "id": id,
+                    "user": user,
+                    "question": asked[question],
+                    "answers": hash_text(f"{chosen}\x00{rejected}")[:16],
+                    "category": category,
+                    "tags": dict(zip(keys, values, strict=True)),
+                    "chosen_words": len(chosen.split()),
+                    "rejected_words": len(rejected.split()),
+                }
+            )
+        return rows
+
+    @cached_property
+    def place(self) -> dict[str, int]:
+        """The place of each pair, by its id."""
+        return {id: place for place, id in enumerate(self.column("id"))}
+
+    @cached_property
+    def in_order(self) -> Codes:
+        """Places in the order of the ids."""
+        ids = self.column("id")
+        return np.array(sorted(range(len(ids)), key=ids.__getitem__), dtype=np.int64)
+
+    def tag(self, name: str) -> list[str | None]:
+        """What each pair has under a tag."""
+        if name not in self._tags:
+            self._tags[name] = self.entries("tags", name)
+        return self._tags[name]
+
+    @cached_property
+    def _tags(self) -> dict[str, list[str | None]]:
+        return {}
+
+    @cached_property
+    def units(self) -> Codes:
+        """What is independent of what, numbered: couples where users come in couples, else users."""
+        users = self.column("user")
+        return _codes(
+            user if couple is None else couple for couple, user in zip(self.tag("couple"), users, strict=True)
+        )
+
+    @cached_property
+    def items(self) -> Codes:
+        """What is asked, numbered: the pair of items where a suite says so, else the question."""
+        asked = self.column("question")
+        return _codes(one if pair is None else pair for pair, one in zip(self.tag("item_pair"), asked, strict=True))
+
+    @cached_property
+    def users(self) -> Codes:
+        """Users, numbered."""
+        return _codes(self.column("user"))
+
+    @cached_property
+    def mirrors(self) -> Codes:
+        """Mirrors, numbered; −1 where a pair is in none."""
+        found = self.tag("mirror")
+        there = np.array([mirror is not None for mirror in found], dtype=np.bool_)
+        codes = np.full(len(found), -1, dtype=np.int64)
+        codes[there] = _codes(mirror for mirror in found if mirror is not None)
+        return codes
+
+    @cached_property
+    def chosen_words(self) -> Codes:
+        """Lengths of the chosen answers."""
+        return self.numbers("chosen_words")
+
+    @cached_property
+    def rejected_words(self) -> Codes:
+        """Lengths of the rejected answers."""
+        return self.numbers("rejected_words")
+
+    @cached_property
+    def stances(self) -> list[Mapping[str, str]]:
+        """What decides each pair and which pole its user wants there; equal ones are one object."""
+        known: dict[Any, Mapping[str, str]] = {}
+        found = []
+        for key in zip(self.tag("axis"), self.tag("pole"), strict=True):
+            if key not in known:
+                axis, pole = key
+                known[key] = read_stances({"axis": axis or "", "pole": pole or ""})
+            found.append(known[key])
+        return found
+
+
+def _codes(labels: Iterable[str]) -> Codes:
+    return encode(labels)[0]
