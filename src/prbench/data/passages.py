@@ -23,7 +23,7 @@ class Passage(Frozen):
     pole: Text
     kind: Literal["post", "answer"]
     situation: Text
-    """What both poles write about."""
+    """Subject that both poles write about."""
     text: Text
 
 

@@ -37,7 +37,7 @@ from prbench.types import POSTS_OF, Context
 Json = dict[str, Any]
 """Some fields of a result."""
 Key = TypeVar("Key", str, tuple[str, str, str, str])
-"""What a pair is known by."""
+"""Type of the key by which a pair is known."""
 
 
 class Measure:
@@ -98,7 +98,7 @@ class Measure:
         )
 
     def baseline(self, name: str, credits: Credits) -> BaselineResult:
-        """What is told of a baseline: accuracy, whole and by group."""
+        """Return the result of a baseline: accuracy, whole and by group."""
         rows = credits.rows
         further = self._users(name, rows) | self._mirror(name, rows) if len(rows) else {}
         return BaselineResult(
@@ -118,7 +118,7 @@ class Measure:
         return {place.name: "".join(place.letters) for place in places} if len(places) > 1 else {}
 
     def effects(self, credits: Mapping[str, Credits]) -> Effects:
-        """What showing the user changes, as far as the contexts allow."""
+        """Return the effects of showing the user, as far as the contexts allow."""
         if _lent(credits):  # nobody's own posts: there is no gain to speak of
             shown = shown_context(credits)
             if shown is None or SOUNDNESS.control not in credits:
@@ -293,14 +293,14 @@ class Measure:
 
 
 def clusters_of(rows: Sequence[Credit]) -> Clusters:
-    """What varies together: users (or couples of users) and questions."""
+    """Return the units that vary together: users (or couples of users) and questions."""
     if isinstance(rows, CreditRows):
         return rows.clusters
     return Clusters.of([row.row.unit for row in rows], [row.row.item for row in rows])
 
 
 def credit_of(rows: Sequence[Credit]) -> ArrayLike:
-    """What each of these pairs earned."""
+    """Return the credit of each of these pairs."""
     return rows.credit if isinstance(rows, CreditRows) else [row.credit for row in rows]
 
 
@@ -355,7 +355,7 @@ def rank_credits(judged: Mapping[str, Mapping[Key, Credit]]) -> tuple[Standing, 
 
 
 def relation(wanted: Mapping[str, str], held: Mapping[str, str]) -> str:
-    """How another user stands to what decides a pair.
+    """Return the relation of another user to what decides a pair.
 
     Example:
         >>> relation({"risk": "caution"}, {"risk": "boldness"})
@@ -370,7 +370,7 @@ def relation(wanted: Mapping[str, str], held: Mapping[str, str]) -> str:
 
 
 def juror_credits(row: Credit, number: int) -> list[float]:
-    """What one juror alone would have earned in each order and repeat; without verdict nothing."""
+    """Return the credits that one juror alone would have earned in each order and repeat; none without a verdict."""
     own = ((record, record.jurors[number]) for record in row.records)
     said = [record.model_copy(update={"verdict": verdict}) for record, verdict in own if verdict != "invalid"]
     return [record.credit for record in said if record.credit is not None]
@@ -408,7 +408,7 @@ def _couples(mirrors: Codes, users: Codes) -> Codes:
 
 
 def _lent(credits: Mapping[str, Credits]) -> bool:
-    """Whether there are credits and every one is on a pair with somebody else's posts."""
+    """Whether there are credits and every one is on a pair with another user's posts."""
     some = [found.rows for found in credits.values() if len(found.rows)]
     return bool(some) and all(None not in rows.labels(rows.pairs.tag(POSTS_OF)) for rows in some)
 
