@@ -29,7 +29,7 @@ Profile = str | Mapping[str, Any] | Sequence[Post | str | Mapping[str, Any]]
 
 
 class Scale(Frozen):
-    """Where a model's scores lie: fitted on validation scores."""
+    """Range of a model's scores, fitted on validation scores."""
 
     model: str
     identity: str
@@ -41,7 +41,7 @@ class Scale(Frozen):
     suite: str
 
     def reward(self, score: float) -> float:
-        """σ((r − μ)/s).
+        """Return the scaled reward σ((r − μ)/s).
 
         Example:
             >>> Scale(model="m", identity="", mean=2.0, spread=1.0, n=10, suite="s").reward(2.0)
@@ -51,7 +51,7 @@ class Scale(Frozen):
 
 
 class PersonalizedReward(TypedDict):
-    """What `evaluate_personalized_reward` returns."""
+    """Result of a call of `evaluate_personalized_reward`."""
 
     predicted_reward: float
     human_preference_score: float

@@ -1,4 +1,4 @@
-"""How far something is, in words: a line now and then, with the time that is left."""
+"""Progress in words: a line now and then, with the time that is left."""
 
 import time
 from collections.abc import Callable

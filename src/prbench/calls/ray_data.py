@@ -1,7 +1,7 @@
 """The same shards on a Ray cluster: Ray Data's actors hold the model, and each shard's answers stream back as a row.
 
 A shard that is under way on an actor or a node that dies is run again by Ray, which retries for ever; the ledger, an
-actor beside the driver, sees to it that a shard that kills whoever takes it is not. One row is one whole shard: a row
+actor beside the driver, sees to it that a shard that kills each actor is not. One row is one whole shard: a row
 that was half sent could be sent again in another order, and answers would be lost.
 """
 
@@ -89,7 +89,7 @@ class RayData(WorkerEfforts):
 
 
 class ShardActor:
-    """What each actor runs: answers one shard per row."""
+    """Actor of the Ray cluster that answers one shard per row."""
 
     def __init__(self, origin: ModelOrigin, ledger: Any) -> None:
         self._model = WorkerModel(origin)
@@ -140,12 +140,12 @@ class ShardLedger:
 
 
 class _ActorPool(NamedTuple):
-    """How the model's copies lie on the cluster."""
+    """Placement of the model's copies on the cluster."""
 
     actors: int
     threads: int
     gpus: int
-    """Of each actor."""
+    """Number of GPUs of each actor."""
 
 
 def _pool(workers: int | None, weight_bytes: int | None, device: str) -> _ActorPool:
@@ -211,7 +211,7 @@ def _context() -> Any:
 
 @contextlib.contextmanager
 def _cluster() -> Iterator[None]:
-    """The cluster that is there, else one that ends with the run and that nobody else can reach."""
+    """Connect to the cluster that is there, else start one that ends with the run and that no other user can reach."""
     if ray.is_initialized():
         yield
         return

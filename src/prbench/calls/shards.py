@@ -17,7 +17,7 @@ MOST_CALLS = 512
 FEWEST_CALLS = 64
 """A user's calls are not cut into smaller pieces than this: each piece computes the profile again."""
 SHARDS_PER_WORKER = 8
-"""So that a slow shard at the end keeps nobody waiting for long."""
+"""Number of shards per worker: enough of them that a slow one at the end keeps no worker waiting for long."""
 
 
 class Shard(NamedTuple):

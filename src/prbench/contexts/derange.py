@@ -1,4 +1,4 @@
-"""Who is shown instead: a fixed derangement of users for `other`, the couple's other half for `opposite`."""
+"""Users shown in place of the right one: a fixed derangement for `other`, the couple's other half for `opposite`."""
 
 import hashlib
 from collections import defaultdict
@@ -51,7 +51,7 @@ def mirror_twins(pairs: Sequence[Pair]) -> dict[str, Pair]:
 
 
 def user_stances(pairs: Iterable[Pair]) -> dict[str, dict[str, str]]:
-    """What each user wants on each axis, read off the tags of the user's own pairs."""
+    """Return the pole that each user wants on each axis, read off the tags of the user's own pairs."""
     held: dict[str, dict[str, str]] = defaultdict(dict)
     suite = pairs if isinstance(pairs, Suite) else Suite.of(pairs)
     last: dict[tuple[str, str | None, str | None], None] = {}

@@ -1,4 +1,4 @@
-"""Which posts each context shows, and whose they are: `POSTS` has one function for each row of `types.CONTEXTS`."""
+"""Posts that each context shows, and their authors: `POSTS` has one function for each row of `types.CONTEXTS`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property

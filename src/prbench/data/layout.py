@@ -35,7 +35,7 @@ _ALIASES = {"question": "prompt", "user": "user_id"}
 
 
 class _Common(NamedTuple):
-    """What a pair and a question have in common: tuples to be shared between them, and plain values."""
+    """Fields that a pair and a question have in common: tuples to be shared between them, and plain values."""
 
     shared: dict[str, Any]
     plain: dict[str, Any]
@@ -84,7 +84,7 @@ class RowReader:
         return f"{self._place(item.id)}, {item.id!r}" if item.id in self._places else repr(item.id)
 
     def notes(self) -> list[str]:
-        """What was left out and ignored, for the dataset's record."""
+        """Return notes on what was left out and ignored, for the dataset's record."""
         notes = [f"{count} {reason} left out" for reason, count in sorted(self.left_out.items())]
         if self._ignored:
             notes.append(f"columns ignored: {', '.join(sorted(self._ignored))}")

@@ -24,7 +24,7 @@ class Passage(Frozen):
     pole: Text
     kind: Literal["post", "answer", "wish"]
     situation: Text
-    """What both poles write about; of a wish, the phrase it is made of."""
+    """Subject that both poles write about; of a wish, the phrase it is made of."""
     text: Text
 
 

@@ -33,7 +33,7 @@ _WITH_POSTS = "+posts"
 
 
 class SuiteInfo(NamedTuple):
-    """What `prbench suites` prints of a suite."""
+    """Description of a suite, as `prbench suites` prints it."""
 
     name: str
     summary: str

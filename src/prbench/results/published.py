@@ -30,7 +30,7 @@ _NO_SCORES = "needs a score for each answer; this model compares two"
 
 
 class PublishedScores(Frozen):
-    """What a benchmark's own formula gives."""
+    """Scores by a benchmark's own formula."""
 
     benchmark: str
     formula: str
@@ -158,7 +158,7 @@ def _rewardbench(items: Sequence[_Item], mean: Mean) -> PublishedScores:
 
 
 class _Gap(NamedTuple):
-    """How a prompt's right and wrong answers lie apart."""
+    """Distance between a prompt's right and wrong answers."""
 
     gap: float
     """From the worst right answer down to the best wrong one."""

@@ -18,14 +18,15 @@ from prbench.types import AnswerView, Frozen, PairView, Prompt
 Number = TypeVar("Number", int, float)
 
 _TYPICAL_REPLY_TOKENS = 200
-"""What a judge writes before its verdict, for an estimate of cost; the true number is only known afterwards."""
+"""Typical length of a judge's text before its verdict, for an estimate of cost; the true number is only known
+afterwards."""
 _BYTES_PER_TOKEN = 4.0
 _BLOCKS, _BLOCK = 8, 64
 """Calls that are looked at, where there are more: so many blocks of so many neighbours."""
 
 
 class Forecast(Frozen):
-    """What a run would take from here."""
+    """Estimate of what a run would take from here."""
 
     pairs: int
     contexts: tuple[str, ...]
@@ -43,7 +44,7 @@ class Forecast(Frozen):
     calls_sampled: int
     """Calls whose tokens were counted; the others are taken to be like them."""
     tokens_computed: int | None
-    """What is left of them for a local model that computes shared beginnings or texts once; None for any other."""
+    """Tokens left of them for a local model that computes shared beginnings or texts once; None for any other."""
     cost_usd: float | None
     """None where the model has no price."""
     time_s: float | None
@@ -103,7 +104,7 @@ def _plans(session: Session) -> tuple[int, float | None]:
 
 
 class _Share(NamedTuple):
-    """What one model is asked: the model of a run, or each juror of a jury."""
+    """Calls of one model: the model of a run, or each juror of a jury."""
 
     model: Any
     calls: int
@@ -121,7 +122,7 @@ class _Share(NamedTuple):
 
     @property
     def seconds(self) -> float | None:
-        """What they take; None for a model that runs elsewhere."""
+        """Seconds of these calls; None for a model that runs elsewhere."""
         return _time(self.model, self.sample, self.tokens, self.calls)
 
 
@@ -147,7 +148,7 @@ def _shares(model: Model, views: Sequence[AnswerView | PairView]) -> list[_Share
 
 
 class _Sample(NamedTuple):
-    """What some of the calls take."""
+    """Size and time of some of the calls."""
 
     calls: int
     tokens: int
@@ -156,7 +157,7 @@ class _Sample(NamedTuple):
     fresh: float | None
     """The part of the tokens that a local model computes, where it computes what calls share only once."""
     seconds: float
-    """What rendering and tokenising them took."""
+    """Seconds of rendering and tokenising them."""
 
 
 def _sampled(model: Any, views: Sequence[AnswerView | PairView]) -> _Sample:
@@ -227,7 +228,7 @@ def _letters(prompt: Prompt) -> int:
 
 
 def _cost(shares: Sequence[_Share]) -> float | None:
-    """What all of it costs; None where a model has no price. A juror that runs here costs nothing."""
+    """Return the cost of all shares; None where a model has no price. A juror that runs here costs nothing."""
     total = 0.0
     for share in shares:
         price: Price | None = share.model.card.price
@@ -239,7 +240,7 @@ def _cost(shares: Sequence[_Share]) -> float | None:
 
 
 def _time(model: Model, sample: _Sample, tokens: int, calls: int) -> float | None:
-    """What preparing the calls takes, as measured, and computing them; None for models that run elsewhere."""
+    """Return the seconds of preparing and computing the calls; None for models that run elsewhere."""
     if sample.fresh is None or not isinstance(model, Foreseeable):
         return None
     length = tokens // max(calls, 1)

@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on: a bar on a terminal, a plain line now and then elsewhere."""
+"""Progress of a run for a person: a bar on a terminal, a plain line now and then elsewhere."""
 
 import sys
 import time
@@ -63,7 +63,7 @@ class RecordProgress:
         return self
 
     def __call__(self, record: Record, spent_usd: float) -> None:
-        """One more record."""
+        """Count one more record."""
         self._done += 1
         self._spent_usd = spent_usd
         if not record.calls or not all(call.cached for call in record.calls):
@@ -153,7 +153,7 @@ class _Bar:
 
 
 def work_done(asker: Asker) -> list[str]:
-    """What a local model computed so far, in a few words; nothing where nobody counts."""
+    """Return what a local model computed so far, in a few words; empty where it is not counted."""
     effort = asker.effort
     if not effort.tokens_per_s:
         return []

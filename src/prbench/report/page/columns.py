@@ -107,7 +107,9 @@ def _twins(rows: Sequence[PairRow]) -> list[int]:
 
 
 def _credits(entry: ReportedRun, context: str, rows: Sequence[PairRow]) -> Array:
-    earned = {credit.row.id: round(200 * credit.credit) for credit in entry.credits[context].rows}
+    found = entry.credits[context].rows
+    ids = found.labels(found.pairs.column("id"))
+    earned = {id: round(200 * credit) for id, credit in zip(ids, found.credit.tolist(), strict=True)}
     codes = [earned.get(row.id, NO_VERDICT if row.id in entry.rows else NOT_ASKED) for row in rows]
     return np.array(codes, dtype=np.uint8)
 

@@ -12,7 +12,6 @@ from prbench.errors import ConfigError, PrbenchError, RunError
 from prbench.files import damaged, exists
 from prbench.report.finished import records_fingerprint
 from prbench.results import (
-    Credit,
     Credits,
     PairRow,
     Result,
@@ -142,7 +141,8 @@ def _widest(entries: Sequence[ReportedRun]) -> ReportedRun:
 
 
 def _baseline_credits(entry: ReportedRun) -> dict[str, Credits]:
-    found = baseline_credits(entry.rows.values(), read_baselines(RunFolder(entry.path)))
+    rows = next((found.rows.pairs for found in entry.credits.values()), None)
+    found = baseline_credits(entry.rows.values() if rows is None else rows, read_baselines(RunFolder(entry.path)))
     if set(found) != set(entry.result.baselines):
         raise _misfit(entry.path, "baselines")
     return found
@@ -178,8 +178,3 @@ def _all_rows(entries: Sequence[ReportedRun]) -> list[PairRow]:
                     hint="make one report for each suite",
                 )
     return [row for row, _ in known.values()]
-
-
-def credit_by_pair(credits: Credits) -> dict[str, Credit]:
-    """The credits of a context by the pair's id."""
-    return {credit.row.id: credit for credit in credits.rows}
