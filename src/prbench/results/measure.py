@@ -310,7 +310,8 @@ def rank_rows(judged: Mapping[str, CreditRows]) -> tuple[Standing, ...]:
     if not tables:
         return ()
     widest = max(tables.values(), key=len)
-    pairs = widest if len(tables) == 1 else PairRows(row for row in _union(widest, tables.values()))
+    within = all(table.place.keys() <= widest.place.keys() for table in tables.values())
+    pairs = widest if within else PairRows(_union(widest, tables.values()))
     credits = {}
     anybody = np.zeros(len(pairs), dtype=np.bool_)
     for name, rows in judged.items():

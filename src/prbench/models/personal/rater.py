@@ -22,7 +22,7 @@ from prbench.rank import TextEncoder
 from prbench.types import AnswerView, Channel, Judgment, Message, Outcome, Prompt
 
 if TYPE_CHECKING:
-    from prbench.models.personal.contrast import ContrastRanker
+    from prbench.models.personal.contrast_ranker import ContrastRanker
     from prbench.models.personal.cross import CrossRater
 
 _CHUNK = 256
@@ -184,7 +184,7 @@ def load(rest: str, options: ModelOptions) -> "PersonalRater | CrossRater | Cont
 
         return CrossRater(folder, record, options)
     if record.method == "contrast":
-        from prbench.models.personal.contrast import ContrastRanker
+        from prbench.models.personal.contrast_ranker import ContrastRanker
 
         return ContrastRanker(folder, record, options, address)
     try:

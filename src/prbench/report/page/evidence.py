@@ -141,7 +141,8 @@ def _widest(entries: Sequence[ReportedRun]) -> ReportedRun:
 
 
 def _baseline_credits(entry: ReportedRun) -> dict[str, Credits]:
-    found = baseline_credits(entry.rows.values(), read_baselines(RunFolder(entry.path)))
+    rows = next((found.rows.pairs for found in entry.credits.values()), None)
+    found = baseline_credits(entry.rows.values() if rows is None else rows, read_baselines(RunFolder(entry.path)))
     if set(found) != set(entry.result.baselines):
         raise _misfit(entry.path, "baselines")
     return found

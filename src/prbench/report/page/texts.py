@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from prbench.contexts import ContextBuilder, ShownPosts, Unfit
 from prbench.data import Suite, load_pairs
-from prbench.data.fingerprint import fingerprint
 from prbench.errors import PrbenchError
 from prbench.models import load_model
 from prbench.report.page.evidence import ReportedRun, ReportEvidence
@@ -55,14 +54,14 @@ def _load(entry: ReportedRun) -> Suite | str:
 def _matching(entry: ReportedRun, suite: Suite | str) -> dict[str, Pair] | str:
     if isinstance(suite, str):
         return suite
-    pairs = {pair.id: pair for pair in suite if pair.id in entry.rows}
+    part = suite.keep((id in entry.rows for id in suite.column("id")), "of the run")
     wanted = entry.facts.dataset.fingerprint
-    if (here := fingerprint(pairs.values())) != wanted:
+    if (here := part.record.fingerprint) != wanted:
         return (
             f"The suite {entry.config.suite!r} found here (fingerprint {here[:12]}) is not the one of the run "
             f"{entry.path.name!r} ({wanted[:12]})."
         )
-    return pairs
+    return {pair.id: pair for pair in part}
 
 
 class Reconstruction:
