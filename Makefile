@@ -125,10 +125,10 @@ test-integrations: test-verl
 test-verl: $(VENV)/.dev $(VENV)-verl/.ready ## verl knows every key of the config that is written for it
 	VERL_PYTHON=$(CURDIR)/$(VENV)-verl/bin/python $(BIN)/python -m pytest -rs tests/ppo/test_ppo_verl.py
 
-screenshots: $(VENV)/.dev ## docs/img from the demo's run
+screenshots: $(VENV)/.dev ## docs/img from the demo's runs, which it makes or continues
 	@$(BIN)/python tests/browser/install.py
-	@test -f runs/demo/result.json || $(BIN)/python examples/demo.py
-	$(BIN)/python tests/browser/screenshots.py runs/demo docs/img
+	@$(BIN)/python examples/demo.py
+	$(BIN)/python tests/browser/screenshots.py docs/img runs/demo runs/demo-reference runs/demo-lm
 
 # The documentation in an environment of its own. Not --quiet: mkdocs would not count the warnings that --strict fails on.
 $(VENV)-docs/.ready: docs/requirements.txt pyproject.toml

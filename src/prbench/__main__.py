@@ -1,4 +1,4 @@
-"""`python -m prbench`."""
+"""Entry point of `python -m prbench`."""
 
 from prbench.cli import main
 

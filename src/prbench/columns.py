@@ -59,7 +59,7 @@ class ModelColumns(Sequence[M], Generic[M]):
             keep(pack(values[name]))
 
     def extend(self, items: Iterable[M]) -> None:
-        """Keep more."""
+        """Append more rows to the columns."""
         for item in items:
             self.add(item.__dict__)
 
@@ -79,7 +79,7 @@ class ModelColumns(Sequence[M], Generic[M]):
         return np.array(self._fields[name].column)
 
     def entries(self, name: str, key: str) -> list[str | None]:
-        """What every row has under a key of a mapping, None where it has not the key.
+        """Return the value of every row under a key of a mapping, None where it has not the key.
 
         Example:
             >>> class Page(BaseModel):

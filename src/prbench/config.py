@@ -1,4 +1,4 @@
-"""What a user may set, resolved and written beside every run.
+"""Settings of a user, resolved and written beside every run.
 
 Only what can change an answer enters the digest that names a run's folder: the same command continues the same run, and
 a faster machine, more concurrency or a new `--by` do not start another one.
@@ -25,11 +25,11 @@ class Price(Frozen):
     per_million_in: float = Field(ge=0)
     per_million_out: float = Field(ge=0)
     per_million_cached: float | None = Field(default=None, ge=0)
-    """Of tokens that the provider had cached; None: as any token of a prompt."""
+    """Price of tokens that the provider had cached; None: as any token of a prompt."""
     per_million_stored: float | None = Field(default=None, ge=0)
-    """Of tokens that the provider puts into its cache; None: as any token of a prompt."""
+    """Price of tokens that the provider puts into its cache; None: as any token of a prompt."""
     source: str = ""
-    """Where it is from, and of which day; empty where the user gave it."""
+    """Source of the price and its date; empty where the user gave it."""
 
     @property
     def costs(self) -> bool:
@@ -37,7 +37,7 @@ class Price(Frozen):
         return self.most_usd(1, 1) > 0
 
     def cost_usd(self, tokens_in: float, tokens_out: float, cached: float = 0, stored: float = 0) -> float:
-        """Price one call.
+        """Return the price of one call in US dollars.
 
         Args:
             tokens_in: Of the prompt, all of them.
@@ -75,7 +75,7 @@ _LATER = (
 
 
 class ModelOptions(Frozen):
-    """What a user may set for any model; a backend ignores what it has no use for."""
+    """Options that a user may set for any model; a backend ignores what it has no use for."""
 
     template: Path | None = None
     """A template file in place of the built-in one."""
@@ -89,15 +89,15 @@ class ModelOptions(Frozen):
     concurrency: int = Field(default=8, ge=1)
     timeout_s: float = Field(default=60.0, gt=0)
     retries: int = Field(default=4, ge=0)
-    """How often a request that met a passing fault is sent again."""
+    """Number of times a request that met a passing fault is sent again."""
     temperature: float = Field(default=0.0, ge=0)
     max_tokens: int = Field(default=1024, ge=1)
     trust_remote_code: bool = False
     """Whether code that a checkpoint brings along may be run; it is named, pinned and recorded."""
     device_map: str | None = None
-    """How weights are spread over devices: `auto`, `balanced`, `sequential` or a JSON file; None: all on `device`."""
+    """Spread of the weights over devices: `auto`, `balanced`, `sequential` or a JSON file; None: all on `device`."""
     max_memory: Mapping[str, str] = Field(default_factory=dict)
-    """What each device may hold of them (`{"0": "20GiB", "cpu": "30GiB"}`); the rest stays on disk."""
+    """Memory that each device may use for weights (`{"0": "20GiB", "cpu": "30GiB"}`); the rest stays on disk."""
     quantize: Literal["int8"] | None = None
     """Keep the weights of linear layers in 8 bits."""
     quantize_sample: int = Field(default=16, ge=0)
@@ -116,7 +116,7 @@ class ModelOptions(Frozen):
 
     @model_serializer(mode="wrap")
     def _as_ever(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without the later fields where they have their default, so that a run's settings are written as ever."""
+        """Write the options without later fields that have their default, so that settings are written as ever."""
         fields = type(self).model_fields
         later = {name: fields[name].get_default(call_default_factory=True) for name in _LATER}
         return {name: value for name, value in write(self).items() if name not in later or value != later[name]}
@@ -172,7 +172,7 @@ class RunConfig(Frozen):
             raise ConfigError(f"{place} is {first['input']!r}: {first['msg']}") from error
 
     def identity(self) -> dict[str, Any]:
-        """What can change an answer, as JSON values."""
+        """Return the settings that can change an answer, as JSON values."""
         data: dict[str, Any] = self.model_dump(mode="json", exclude={"by", "options", "allow_unfit", "plans"})
         if self.plans is not None and self.plans.is_file():
             data["plans"] = _checksum(self.plans)
@@ -226,7 +226,7 @@ def written(data: Any) -> str:
 
 
 def cache_folder() -> Path:
-    """Where calls and weights are kept between runs: `$PRBENCH_CACHE`, else the platform's cache folder."""
+    """Return the folder that keeps calls and weights between runs: `$PRBENCH_CACHE`, else the platform's cache."""
     if folder := os.environ.get(CACHE_VARIABLE):
         return Path(folder)
     from platformdirs import user_cache_path

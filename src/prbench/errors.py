@@ -110,7 +110,7 @@ class MissingExtraError(PrbenchError, ImportError):
 
     @classmethod
     def of(cls, error: ImportError, wanted_by: str, extra: str = "") -> "MissingExtraError | None":
-        """What to say of an import that failed; None where no extra brings the package.
+        """Return the error for an import that failed; None where no extra brings the package.
 
         Example:
             >>> MissingExtraError.of(ModuleNotFoundError(name="ray.data"), "this").message

@@ -78,11 +78,11 @@ class TextEncoder(Protocol):
 
     @property
     def name(self) -> str:
-        """Which encoder, with its revision."""
+        """Return the encoder's name with its revision."""
         ...
 
     def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Embed each text."""
+        """Return one embedding for each text."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What can be measured of a text without understanding it: words, sentences, shared runs of words, near-duplicates.
+"""Measures of a text that need no understanding of it: words, sentences, shared runs of words, near-duplicates.
 
 Texts are compared by their words alone: case, punctuation and layout do not count.
 """
@@ -20,7 +20,8 @@ _MARKS = (
     "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670"
     "\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u0900-\u0963\u0966-\u0df3\u200c\u200d"
 )
-"""What continues a word but is no letter to `\\w`: accents, vowel signs (with letters of Indic scripts), joiners."""
+"""Characters that continue a word but are no letters to `\\w`: accents, vowel signs (with letters of Indic scripts),
+joiners."""
 _PART = rf"[^\W_{_UNSPACED}]+(?:[{_MARKS}]+[^\W_{_UNSPACED}]*)*"
 _WORD = re.compile(rf"[{_UNSPACED}]|{_PART}(?:['’]{_PART})*")
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)]*\s+|(?<=[。！？])|\n+")
@@ -32,7 +33,7 @@ _FEWEST_LETTERS = 0.6
 _LONGEST_WORD = 40
 _LONG_ENOUGH = 20
 _FEWEST_RUNS = 0.6
-"""Of a text's runs of three words so many must differ from each other."""
+"""Share of a text's runs of three words that must differ from each other."""
 
 MOST_COMPARED = 100
 """A text that is close to more others than this is known for it without being compared with all of them."""
@@ -69,7 +70,7 @@ def is_degenerate(text: str) -> bool:
 
 
 def nonsense(text: str) -> str | None:
-    """Why a text is no answer by rule, or None: too few words, hardly any letters, no words, or one thing repeated.
+    """Return why a text is no answer by rule, or None: too few words, hardly any letters, no words, or repetition.
 
     Example:
         >>> nonsense("asdf") , nonsense("go on " * 20)
@@ -103,7 +104,7 @@ def sentences(text: str) -> list[str]:
 
 
 def list_markers(text: str) -> int:
-    r"""How many lines open with a number or a bullet.
+    r"""Return the number of lines that open with a number or a bullet.
 
     Example:
         >>> list_markers("Do this:\n1. Boil.\n2. Pour.\n- Drink.")
@@ -162,7 +163,7 @@ class Shingles:
         return runs
 
     def length(self, text: str) -> int:
-        """How many words the text has."""
+        """Return the number of words in the text."""
         return len(self._encode(text))
 
     def _encode(self, text: str) -> Codes:
@@ -260,7 +261,7 @@ class Copy(NamedTuple):
 
 
 def copies(sources: Sequence[str], targets: Sequence[str], shingles: Shingles, *, run: int, least: int) -> list[Copy]:
-    """Where a target holds `run` words of a source in a row, or the whole of a source that has fewer (but `least`).
+    """Find the runs of `run` words that targets share with sources, or a whole source that has fewer (but `least`).
 
     Each source and target is named together once, with the first run that they share.
 

@@ -25,11 +25,11 @@ ITEM, CHOSEN_ANSWER, REJECTED_ANSWER = "item", "chosen_answer", "rejected_answer
 """Tags of pairs that come from one row with several answers: the row, and which of its answers these are."""
 POSTS_OF = "posts_of"
 """Tag of a pair that shows a person's posts beside a question that is not that person's: one answer is sound, the other
-flawed, whoever is shown."""
+flawed, whichever person is shown."""
 
 
 class Frozen(BaseModel):
-    """What is read from or written to disk: immutable, and neither an unknown field nor NaN or infinity passes."""
+    """Base of what is on disk: immutable, and neither an unknown field nor NaN or infinity passes."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -46,15 +46,15 @@ class Aspect(Frozen):
     """One line of the user's rubric. Hidden from every model."""
 
     aspect: Text
-    """What the user expects of an answer, as a short title."""
+    """Expectation of the user, as a short title."""
     evidence: str = ""
-    """Where it shows: a quotation from the narrative, or ids of posts."""
+    """Evidence of the aspect: a quotation from the narrative, or ids of posts."""
     reason: str = ""
-    """Why it matters to this user."""
+    """Reason why it matters to this user."""
 
 
 def read_stances(tags: Mapping[str, str]) -> dict[str, str]:
-    """What decides a pair and which pole its user wants there, by axis, from the tags `axis` and `pole`.
+    """Return what decides a pair and which pole its user wants there, by axis, from the tags `axis` and `pole`.
 
     Without one of the two tags nothing is said.
 
@@ -100,7 +100,7 @@ def written_out(turns: Sequence[Message]) -> str:
 
 
 class Question(Frozen):
-    """What one user asks, with the hidden standard that an answer will be held to: what a builder starts from."""
+    """Question of one user, with the hidden standard that an answer will be held to. A builder starts from it."""
 
     id: Text
     user: Text
@@ -110,19 +110,20 @@ class Question(Frozen):
     """The same conversation turn by turn, the question as the last user turn; empty where there is no other turn."""
     profile: tuple[Post, ...] = ()
     narrative: str = ""
-    """What the asker really wants, in full. Hidden from every model."""
+    """The full wish of the asker. Hidden from every model."""
     rubric_aspects: tuple[Aspect, ...] = ()
-    """The scoring standard. Hidden from every model but under `oracle`."""
+    """Scoring standard for the answers. Hidden from every model but under `oracle`."""
     category: str = ""
     tags: Mapping[str, str] = Field(default_factory=dict)
-    """Free labels. Known ones: `split`; `axis` and `pole` (what decides the pair and what this user wants there, joined
-    by `+` where there are several); `mirror` (shared by the two pairs that meet the same answers with opposite labels);
-    `couple` (shared by the two users who are each other's opposite); `item`, `chosen_answer` and `rejected_answer`
-    (pairs of one row with several answers); `posts_of` (whose posts are lent to a question of general quality)."""
+    """Labels that the data may set freely. Known ones: `split`; `axis` and `pole` (what decides the pair and what this
+    user wants there, joined by `+` where there are several); `mirror` (shared by the two pairs that meet the same
+    answers with opposite labels); `couple` (shared by the two users who are each other's opposite); `item`,
+    `chosen_answer` and `rejected_answer` (pairs of one row with several answers); `posts_of` (whose posts are lent to a
+    question of general quality)."""
 
     @property
     def stances(self) -> dict[str, str]:
-        """What decides the pair and which pole its user wants there, by axis."""
+        """Return what decides the pair and which pole its user wants there, by axis."""
         return read_stances(self.tags)
 
 
@@ -158,19 +159,20 @@ class ContextKind(NamedTuple):
     needs: frozenset[Channel]
     """The channels a model must read for this context to mean anything."""
     shows: str
-    """What the model is shown, in words; `{}` stands for the number K of a context that is written NAME@K."""
+    """Description of what the model is shown; `{}` stands for the number K of a context that is written NAME@K."""
     tells: str
-    """What accuracy under this context is good for."""
+    """Explanation of what accuracy under this context is good for."""
     own: bool = True
     """Whether it is the pair's own user who is shown."""
     picks: Literal["", "own", "suite"] = ""
-    """Where posts are picked: among the user's own, among those of a suite's other users, or nowhere."""
+    """Posts that are picked from: the user's own, those of a suite's other users, or none."""
     source: Literal["", "profile", "judgments", "rubric"] = "profile"
-    """What of a suite it is made of; a model that is shown the rubric is shown the scoring standard itself."""
+    """Part of a suite that the context is made of. A model that is shown the rubric is shown the scoring standard
+    itself."""
 
     @property
     def counts(self) -> str:
-        """What the number K counts."""
+        """Return the unit that the number K counts."""
         return "labelled pairs" if self.source == "judgments" else "posts"
 
 
@@ -238,7 +240,7 @@ def _is_counted(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What of the user a model is shown: one of the kinds in `CONTEXTS`.
+    """Part of the user's data that a model is shown: one of the kinds in `CONTEXTS`.
 
     Example:
         >>> Context.parse("retrieved@5")
@@ -270,7 +272,7 @@ class Context:
 
     @property
     def kind(self) -> ContextKind:
-        """What is said of contexts of this name."""
+        """Return the description of contexts of this name."""
         return CONTEXTS[self.name]
 
     @property
@@ -285,7 +287,7 @@ class Context:
 
     @property
     def words(self) -> str:
-        """What a model is shown, in words.
+        """Return what a model is shown, in words.
 
         Example:
             >>> Context.parse("retrieved@5").words
@@ -308,21 +310,21 @@ class Judgment(Frozen):
 
 @dataclass(frozen=True, slots=True)
 class AnswerView:
-    """What a Rater may see of one answer."""
+    """Part of one answer's data that a Rater may see."""
 
     question: str
     answer: str
     posts: tuple[Post, ...] = ()
     plan: tuple[str, ...] = ()
     user: str | None = None
-    """Whose posts and plan these are; None where no user is shown."""
+    """User whose posts and plan these are; None where no user is shown."""
     turns: tuple[Message, ...] = ()
     """The conversation that `question` is the text of, where it has several turns."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairView:
-    """What a Comparer may see of a pair: the answers in an order, and no label.
+    """Part of a pair that a Comparer may see: the answers in an order, and no label.
 
     Example:
         >>> view = PairView("Tea?", "Green.", "Black.")
@@ -352,7 +354,7 @@ class PairView:
 
 @dataclass(frozen=True, slots=True)
 class ListView:
-    """What a Ranker may see: the answers to one question, all at once.
+    """View of a Ranker: the answers to one question, all at once.
 
     Example:
         >>> ListView.of(PairView("Tea?", "Green.", "Black.")).answers
@@ -398,27 +400,27 @@ Status = Literal["ok", "invalid", "failed"]
 
 
 class Outcome(Frozen):
-    """What one model call came to. A failure is a status here, never a score."""
+    """Outcome of one model call. A failure is a status here, never a score."""
 
     status: Status
     score: float | None = None
     """A Rater's score, higher is better."""
     verdict: Choice | None = None
-    """A Comparer's verdict."""
+    """Verdict of a Comparer."""
     margin: float | None = None
     """A Comparer's preference for the first answer in log-odds, where it has one."""
     scores: tuple[float, ...] = ()
     """A Ranker's scores of all answers of a list, in the list's order."""
     reason: str = ""
-    """Why it is invalid (answered, but unreadable) or failed (no answer)."""
+    """Reason why the outcome is invalid (answered, but unreadable) or failed (no answer)."""
     raw: str = ""
     """The model's words, where it has any."""
     tokens_in: Count = 0
     tokens_out: Count = 0
     tokens_cached: Count = 0
-    """Of the prompt's tokens, those that the provider read from its cache."""
+    """Tokens of the prompt that the provider read from its cache."""
     tokens_stored: Count = 0
-    """Of the prompt's tokens, those that the provider put into its cache."""
+    """Tokens of the prompt that the provider put into its cache."""
     latency_ms: float = 0.0
     cost_usd: float = 0.0
 
@@ -437,7 +439,7 @@ class Outcome(Frozen):
 
     @classmethod
     def judged(cls, verdict: Choice, margin: float | None = None, **usage: float | str) -> "Outcome":
-        """A Comparer's answer."""
+        """Return the outcome of a Comparer's answer."""
         if margin is not None and not math.isfinite(margin):
             return cls.invalid(f"margin is {margin}", **usage)
         return cls.model_validate({"status": "ok", "verdict": verdict, "margin": margin, **usage})
@@ -500,14 +502,14 @@ class Record(Frozen):
     margin: float | None = None
     """Preference for the *chosen* answer, in the model's own units."""
     shown_user: str | None = None
-    """Whose posts the model saw; differs from the pair's user under `other` and `opposite`."""
+    """User whose posts the model saw; differs from the pair's user under `other` and `opposite`."""
     posts: Count = 0
-    """How many posts the model saw."""
+    """Number of posts that the model saw."""
     dropped: tuple[str, ...] = ()
     """Ids of posts left out because they did not fit."""
     raw: tuple[str, ...] = ()
     jurors: tuple[JurorVerdict, ...] = ()
-    """What each juror of a jury said, by positions as shown."""
+    """Verdict of each juror of a jury, by positions as shown."""
     calls: tuple[CallUse, ...] = ()
     """The model calls behind this record; equal rendered inputs share one."""
 

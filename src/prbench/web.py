@@ -79,7 +79,7 @@ class _Connection(H11Protocol):
 
     _deadline: asyncio.TimerHandle | None = None
     _awaited: Any = None
-    """Which part of a request the deadline is for."""
+    """Part of a request that the deadline is for."""
     _reading: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -106,7 +106,11 @@ class _Connection(H11Protocol):
         self._await_reader()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse a damaged request; an application that is at work on its beginning then speaks to nobody."""
+        """Refuse a damaged request.
+
+        The output of an application that is already at work on its beginning is dropped. The output of an application
+        that is already at work on its beginning is then dropped.
+        """
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.disconnected = True
             self.cycle.message_event.set()

@@ -1,6 +1,6 @@
-"""Pictures for the documentation, from a run: `make screenshots`.
+"""Pictures for the documentation, from the demo's runs: `make screenshots`.
 
-Usage: screenshots.py RUN FOLDER. The report in both themes, the pair browser with a pair open, the leaderboard, the
+Usage: screenshots.py FOLDER RUN… The report in both themes, the pair browser with a pair open, the leaderboard, the
 page for annotators.
 """
 
@@ -22,13 +22,13 @@ from prbench.report.page import report_page
 SIZE = {"width": 1280, "height": 900}
 
 
-def main(run: Path, folder: Path) -> None:
+def main(folder: Path, runs: list[Path]) -> None:
     """Take all pictures."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as place, sync_playwright() as playwright:
         report, board = Path(place, "report.html"), Path(place, "leaderboard.html")
-        report.write_text(report_page([run]), encoding="utf-8")
-        board.write_text(leaderboard_page(gather([run]).boards, files=None), encoding="utf-8")
+        report.write_text(report_page(runs), encoding="utf-8")
+        board.write_text(leaderboard_page(gather(runs).boards, files=None), encoding="utf-8")
         browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"])
         _open(browser, report, "light").screenshot(path=folder / "report-light.png")
         page = _open(browser, report, "dark")
@@ -76,4 +76,4 @@ def _pair(page: Page) -> Page:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(Path(sys.argv[1]), [Path(run) for run in sys.argv[2:]])

@@ -1,4 +1,4 @@
-"""What stands before every page: the server's own name only, headers that let nothing in, requests of bounded size."""
+"""Guard of every page: the server's own name only, headers that let nothing in, requests of bounded size."""
 
 from collections.abc import Collection
 from urllib.parse import parse_qs

@@ -56,7 +56,10 @@ class Visit:
         return values[0] if len(values) == 1 else ""
 
     def session(self, connection: sqlite3.Connection) -> AnnotatorSession:
-        """Who is signed in; a form must carry that session's token. Asked in the transaction that acts on it."""
+        """Return the session of the visitor; a form must carry its token.
+
+        Asked in the transaction that acts on it. Asked in the transaction that acts on it.
+        """
         found = people.find_session(connection, self.request.cookies.get(self.cookie, ""))
         if found is None:
             raise RequestRefused(403, "You are not signed in", "Please open the invitation link that you were given.")

@@ -14,7 +14,7 @@ from prbench.types import Frozen
 
 
 class AuditConfig(Frozen):
-    """Where an audit draws its lines.
+    """Thresholds of an audit.
 
     Example:
         >>> settings = default_settings()
@@ -37,9 +37,9 @@ class AuditConfig(Frozen):
     sentence_words: int = 5
     """Shorter sentences may recur."""
     copied_words: int = 8
-    """So many words of narrative, reason or question in a row are a copy."""
+    """Number of words of narrative, reason or question in a row that make a copy."""
     answer_words: int = 10
-    """So many words of an answer in a row in a profile are a copy."""
+    """Number of words of an answer in a row in a profile that make a copy."""
     title_words: int = 4
     """Aspect titles (and whole questions or answers) with fewer words than this are not looked for."""
     everyday_share: float = 0.005
@@ -63,7 +63,7 @@ class AuditConfig(Frozen):
     train: str = "train"
     """The split in which unseen axes must not occur."""
     sharing: Mapping[str, Mapping[str, str]] = {"seen-users": {"users": "train", "questions": "test"}}
-    """What a split may share with which other one: `users`, `questions` (with their answers)."""
+    """Kinds that a split may share with another one: `users`, `questions` (with their answers)."""
     warn_only: tuple[str, ...] = ()
     """Measures of style that warn but never fail, on any axis."""
     exempt: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Is a text there twice, or nearly? Answers, sentences of answers to one question, posts."""
+"""Checks for texts that are there twice, or nearly: answers, sentences of answers to one question, posts."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence

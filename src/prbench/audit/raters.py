@@ -1,4 +1,4 @@
-"""Raters that are not shown the user: which of two answers do they prefer?
+"""Preferences of raters that are not shown the user, between two answers.
 
 Each is asked about every distinct answer (or, if it compares, about every distinct couple of answers in both orders)
 once, whatever the number of pairs. An answer that it does not give is missing, never a preference.
@@ -22,7 +22,7 @@ _CREDIT = {"first": 1.0, "tie": 0.5, "second": 0.0}
 
 @dataclass(frozen=True, eq=False)
 class Opinion:
-    """What a rater makes of every contrast of a corpus, without the user."""
+    """Preferences of a rater in every contrast of a corpus, without the user."""
 
     rater: str
     preference: Floats

@@ -1,7 +1,7 @@
-"""Who asks: this process itself, several processes on this machine, or actors of a Ray cluster.
+"""Askers of calls: this process itself, several processes on this machine, or actors of a Ray cluster.
 
 An Asker takes calls by key and yields their outcomes as they come; what is cached, kept, recorded and spent is the
-Engine's business alone. So whoever asks, a run has one writer, one store and the same keys.
+Engine's business alone. So with every asker a run has one writer, one store and the same keys.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -20,11 +20,11 @@ CHUNK = 2048
 
 
 class Asker(Protocol):
-    """Gets calls answered."""
+    """Seam between the engine and whatever answers its calls."""
 
     @property
     def effort(self) -> Effort:
-        """What scoring took so far, all workers together; nothing where nobody counts."""
+        """Return the effort of scoring so far, all workers together; empty where it is not counted."""
         ...
 
     @property
@@ -34,7 +34,7 @@ class Asker(Protocol):
 
     @property
     def note(self) -> str | None:
-        """What a user should know about how the model was run."""
+        """Return what a user should know about how the model was run."""
         ...
 
     def ask(self, calls: Mapping[str, View]) -> Generator[tuple[str, Outcome]]:
@@ -51,17 +51,17 @@ class InProcess:
 
     @property
     def effort(self) -> Effort:
-        """As the model counts it, since this run began."""
+        """Effort as the model counts it, since this run began."""
         return effort_of(self._model) - self._before
 
     @property
     def peak_flops(self) -> float | None:
-        """As the model measures it."""
+        """Operations per second as the model measures them."""
         return self._model.peak_flops if isinstance(self._model, Paced) else None
 
     @property
     def note(self) -> str | None:
-        """The model's own."""
+        """Return the model's own note."""
         return self._model.note if isinstance(self._model, Noted) else None
 
     def ask(self, calls: Mapping[str, View]) -> Generator[tuple[str, Outcome]]:
@@ -92,7 +92,7 @@ def in_chunks(
 
 
 def reply(model: Model, views: Sequence[Any]) -> Generator[tuple[int, Outcome]]:
-    """What a model says to views of its own kind, or to lists; closing it cancels what is under way."""
+    """Yield a model's outcomes for views of its own kind, or for lists; closing it cancels what is under way."""
     if views and isinstance(views[0], ListView):
         yield from cast(Ranker, model).rank(views)
     else:
@@ -105,7 +105,7 @@ def effort_of(model: Model) -> Effort:
 
 
 class WorkerEffort(NamedTuple):
-    """What a worker's scoring took since it last said so."""
+    """Effort of a worker's scoring since its last report."""
 
     effort: Effort | None = None
     peak_flops: float | None = None
@@ -117,7 +117,7 @@ class WorkerEfforts:
 
     def __init__(self) -> None:
         self.effort = Effort()
-        """Of all workers; seconds too, so that its rate is that of one worker."""
+        """Effort of all workers; seconds too, so that its rate is that of one worker."""
         self.peak_flops: float | None = None
         self.replaced = 0
         """Workers that died and were replaced."""
@@ -136,7 +136,7 @@ class WorkerEfforts:
 
     @property
     def note(self) -> str | None:
-        """What the workers had to say, each thing once."""
+        """Return the notes of the workers, each one once."""
         frozen = f" ({self.frozen} stood still and were ended)" if self.frozen else ""
         again = "their open calls were asked again"
         died = [f"{self.replaced} worker process(es) died{frozen}; {again}"] if self.replaced else []

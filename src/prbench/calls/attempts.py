@@ -1,4 +1,4 @@
-"""How often a shard is tried: what kills its worker again and again must neither stop the others nor go on for ever."""
+"""Limit on the attempts of a shard. One that kills its worker must neither stop the others nor go on for ever."""
 
 from collections import Counter
 from typing import Literal
@@ -6,7 +6,8 @@ from typing import Literal
 from prbench.errors import ModelError
 
 TRIES = 2
-"""Of a whole shard; after that its open calls are asked one by one, each once, so that one call alone fails."""
+"""Number of tries of a whole shard; after that its open calls are asked one by one, each once, so that one call alone
+fails."""
 _PATIENCE = 3
 
 Decision = Literal["go", "split", "give up"]
@@ -40,15 +41,15 @@ class Attempts:
         return "split" if whole else "give up"
 
     def ended(self, shard: int) -> None:
-        """Nobody died of a shard: should it be asked again, it starts afresh."""
+        """Clear the deaths of a shard that ended: should it be asked again, it starts afresh."""
         del self._begun[shard]
 
     def died(self) -> None:
-        """A worker died."""
+        """Count the death of a worker."""
         self._silent_deaths += 1
 
     def answered(self) -> None:
-        """Somebody answered: the model works."""
+        """Note that a worker answered, so that the model is known to work."""
         self._silent_deaths = 0
 
     @property

@@ -27,19 +27,19 @@ class SpendLine(Frozen):
     """One line of a spend file: a request that is sent, what it cost, or what all earlier lines come to."""
 
     number: int = 0
-    """Of the request; 0 for the sum of all earlier ones."""
+    """Number of the request; 0 for the sum of all earlier ones."""
     most_usd: float | None = None
     """Upper bound of a request that is sent now; in a sum, of all requests that were never settled."""
     usd: float | None = None
-    """What a request cost; in a sum, all settled ones together."""
+    """Cost of a request; in a sum, of all settled ones together."""
     unsettled: int = 0
-    """In a sum: requests that were never settled."""
+    """Number of requests in a sum that were never settled."""
     retries: int = 0
     """Requests that were sent again."""
 
 
 class Spending(NamedTuple):
-    """What was spent."""
+    """Money spent, as a spend file records it."""
 
     settled_usd: float = 0.0
     unsettled_usd: float = 0.0
@@ -72,7 +72,7 @@ class Spending(NamedTuple):
 
 
 def read_spending(path: Path) -> Spending:
-    """What a spend file comes to; nothing where there is none."""
+    """Return the sum of a spend file; zero where there is none."""
     settled, unsettled, retries, unsettled_before = 0.0, 0.0, 0, 0
     open_requests: dict[int, float] = {}
     for line in files.read_models(path, SpendLine, raises=RunError, hint=_HINT):
@@ -90,7 +90,7 @@ def read_spending(path: Path) -> Spending:
 
 
 class Budget:
-    """What a command has spent, over all its starts, and may spend. Use in a `with` block.
+    """Money that a command has spent, over all its starts, and may spend. Use in a `with` block.
 
     Args:
         path: The spend file; None keeps nothing.
@@ -137,7 +137,7 @@ class Budget:
 
     @property
     def spent_usd(self) -> float:
-        """What was spent, without the requests that are under way."""
+        """Return the money spent, without the requests that are under way."""
         return self._done.spent_usd
 
     @contextmanager

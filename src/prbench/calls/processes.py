@@ -25,10 +25,10 @@ from prbench.errors import ConfigError
 from prbench.types import Outcome
 
 _GONE = (EOFError, OSError)
-"""Of a connection whose other end has died, perhaps in the middle of a message."""
+"""Errors of a connection whose other end has died, perhaps in the middle of a message."""
 _END_SECONDS = 5.0
 FROZEN_SECONDS = 10.0
-"""How long a worker may stand still before it is ended: somebody may have stopped it for a moment."""
+"""Seconds that a worker may stand still before it is ended: it may have been stopped for a moment only."""
 
 
 class WorkerProcesses(WorkerEfforts):
@@ -67,7 +67,7 @@ class _WorkerPool:
         self._attempts = Attempts(size)
         self._answered = False
         self._reasons: dict[int, str] = {}
-        """Why a shard came back."""
+        """Reason why each shard came back."""
         self._workers: list[_WorkerProcess] = []
         self._cleared = threading.Event()
         # In a thread, because a worker that stops in the middle of a message keeps `recv` waiting.
@@ -188,7 +188,7 @@ class _WorkerProcess:
             self.connection.send(origin)
 
     def take(self, shard: Shard) -> None:
-        """Begin a shard."""
+        """Begin to answer a shard."""
         self.shard = shard
         self.ready = False
         with suppress(*_GONE):

@@ -1,11 +1,11 @@
-"""How far something is, in words: a line now and then, with the time that is left."""
+"""Progress in words: a line now and then, with the time that is left."""
 
 import time
 from collections.abc import Callable
 
 SAY_SECONDS = 10.0
 _TELLING = 20
-"""After so many the time left can be told: the first ones wait for the model to be opened."""
+"""Number of steps after which the time left can be told: the first ones wait for the model to be opened."""
 
 
 class ProgressLine:
@@ -27,7 +27,7 @@ class ProgressLine:
         self.at(self._done + 1, self._total)
 
     def at(self, done: int, total: int, more: str = "") -> None:
-        """So many of so many are done; `more` is said as well."""
+        """Report that so many of so many are done; `more` is said as well."""
         self._done = done
         now = time.monotonic()
         if now - self._said >= SAY_SECONDS:

@@ -1,7 +1,7 @@
 """The same shards on a Ray cluster: Ray Data's actors hold the model, and each shard's answers stream back as a row.
 
 A shard that is under way on an actor or a node that dies is run again by Ray, which retries for ever; the ledger, an
-actor beside the driver, sees to it that a shard that kills whoever takes it is not. One row is one whole shard: a row
+actor beside the driver, sees to it that a shard that kills each actor is not. One row is one whole shard: a row
 that was half sent could be sent again in another order, and answers would be lost.
 """
 
@@ -34,7 +34,8 @@ from prbench.errors import ConfigError
 from prbench.types import Outcome
 
 MOST_CALLS = 128
-"""Of one shard: its answers come all at once, so it is smaller than a shard for a worker that sends them one by one."""
+"""Largest number of calls in one shard. Its answers come all at once, so it is smaller than a shard for a worker that
+sends them one by one."""
 LOOPBACK = "127.0.0.1"
 DIED = "the worker that was asked died"
 
@@ -89,7 +90,7 @@ class RayData(WorkerEfforts):
 
 
 class ShardActor:
-    """What each actor runs: answers one shard per row."""
+    """Actor of the Ray cluster that answers one shard per row."""
 
     def __init__(self, origin: ModelOrigin, ledger: Any) -> None:
         self._model = WorkerModel(origin)
@@ -140,12 +141,12 @@ class ShardLedger:
 
 
 class _ActorPool(NamedTuple):
-    """How the model's copies lie on the cluster."""
+    """Placement of the model's copies on the cluster."""
 
     actors: int
     threads: int
     gpus: int
-    """Of each actor."""
+    """Number of GPUs of each actor."""
 
 
 def _pool(workers: int | None, weight_bytes: int | None, device: str) -> _ActorPool:
@@ -174,7 +175,7 @@ def share_of(workers: int, node_cores: Sequence[int]) -> int:
 
 
 def _ledger(workers: int) -> Any:
-    """On the driver's own node: where that dies, the run ends anyway."""
+    """Start the ledger on the driver's own node: where that dies, the run ends anyway."""
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     return ray.remote(ShardLedger).options(num_cpus=0, scheduling_strategy=here).remote(workers)
 
@@ -211,7 +212,7 @@ def _context() -> Any:
 
 @contextlib.contextmanager
 def _cluster() -> Iterator[None]:
-    """The cluster that is there, else one that ends with the run and that nobody else can reach."""
+    """Connect to the cluster that is there, else start one that ends with the run and that no other user can reach."""
     if ray.is_initialized():
         yield
         return

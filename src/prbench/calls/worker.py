@@ -31,16 +31,16 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"
 
 
 class ModelOrigin(NamedTuple):
-    """What a worker must know to open the model as this process did."""
+    """Facts that a worker needs to open the model as this process did."""
 
     address: str
     options: ModelOptions
     identity: str
     """Hash over the identity of the model's card, which the worker's own model must have as well."""
     folder: str
-    """Where relative paths start."""
+    """Folder where relative paths start."""
     path: tuple[str, ...]
-    """Where modules are looked for."""
+    """Folders where modules are looked for."""
     threads: int
 
     @classmethod
@@ -94,7 +94,7 @@ class WorkerModel:
             yield from self._ask([call for call in calls if call[0] != first[0]])
 
     def tally(self, *, final: bool = False) -> WorkerEffort:
-        """What was done since this was last asked; `final` measures what the machine could have done as well."""
+        """Return the effort since the last call; `final` measures what the machine could have done as well."""
         now = effort_of(self.model) + Effort()  # a copy, for it goes on
         since, self._told = now - self._told, now
         peak = self.model.peak_flops if final and isinstance(self.model, Paced) else None

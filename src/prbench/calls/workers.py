@@ -1,4 +1,7 @@
-"""Where calls are asked: in this process, by worker processes, or on a Ray cluster. Changes no answer and no key."""
+"""Settings of the workers that answer calls: this process, worker processes, or a Ray cluster.
+
+Changes no answer and no key.
+"""
 
 import os
 from typing import Literal
@@ -15,11 +18,11 @@ _BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 
 class Workers(Frozen):
-    """How many copies of a model answer calls, and where."""
+    """Number and place of the copies of a model that answer calls."""
 
     engine: EngineName = "local"
     count: int | None = 1
-    """How many hold a copy of the model; None for as many as cores and memory allow."""
+    """Number of workers that hold a copy of the model; None for as many as cores and memory allow."""
 
     @classmethod
     def of(cls, engine: str = "local", workers: int | str | None = None) -> "Workers":

@@ -75,7 +75,7 @@ def _changes(model: Model, context: Context, question: bool) -> Iterator[tuple[s
 
 
 def _prompt(model: Model, view: PairView, context: Context) -> Any:
-    """What the model receives of the view as the context would have it."""
+    """Return the prompt that the model receives for the view under the context."""
     posts = view.posts if Channel.POSTS in context.needs else ()
     plan = view.plan if Channel.PLAN in context.needs else ()
     seen = replace(view, posts=posts, plan=plan, user=view.user if context.needs else None)

@@ -20,7 +20,7 @@ _LEAST_MARGIN = 4
 _COMPARED = 16
 """Sums that are held against whole prompts before they are trusted; afterwards one in as many to the power of two."""
 _TRIES = 3
-"""How many posts in a row may fail to fit before no further one is tried."""
+"""Number of posts in a row that may fail to fit before no further one is tried."""
 _DOT = Post(id=".", text=".")
 
 
@@ -187,7 +187,7 @@ class Lengths:
         )
 
     def answer(self, question: str, text: str) -> int:
-        """What an answer adds to a prompt without it."""
+        """Return the tokens that an answer adds to a prompt without it."""
         key = (question, text)
         if key not in self._answers:
             bare = PairView(question, "", "")
@@ -195,7 +195,7 @@ class Lengths:
         return self._answers[key]
 
     def further(self, post: Post) -> int:
-        """What one more post takes, beside another one."""
+        """Return the tokens of one more post, beside another one."""
         return self._frame(2) - self._frame(1) + self._post(post)
 
     def _frame(self, posts: int) -> int:

@@ -11,14 +11,14 @@ from prbench.types import AnswerView, Aspect, Context, Judgment, ListView, Pair,
 
 
 class ShownView(NamedTuple):
-    """What a model is shown for a pair: the chosen answer stands first, the run swaps where it must."""
+    """View that a model is shown for a pair: the chosen answer stands first, the run swaps where it must."""
 
     view: PairView
     dropped: tuple[str, ...]
 
 
 class ShownAnswers(NamedTuple):
-    """What a Rater is shown of some answers to a pair's question: all of them with the same posts."""
+    """Views that a Rater is shown of some answers to a pair's question: all of them with the same posts."""
 
     views: tuple[AnswerView, ...]
     dropped: tuple[str, ...]
@@ -62,7 +62,7 @@ class ContextBuilder:
         self._budgets = [PromptBudget(juror, ranker) for juror in jurors]  # all jurors are shown the same
 
     def show(self, pair: Pair, context: Context) -> ShownView | Unfit:
-        """What the model sees of this pair in this context, or why it can see nothing."""
+        """Return the view of this pair in this context, or the reason why there is none."""
         view = self._view(pair, context)
         if isinstance(view, Unfit):
             return view
@@ -75,7 +75,7 @@ class ContextBuilder:
         return ShownView(view, dropped)
 
     def show_answers(self, pair: Pair, context: Context, answers: Sequence[str]) -> ShownAnswers | Unfit:
-        """What a Rater sees of other answers to the pair's question, as it would see the pair's own."""
+        """Return a Rater's views of other answers to the pair's question, made as those of the pair's own."""
         view = self._view(pair, context)
         fitted = view if isinstance(view, Unfit) else self._budgets[0].fit_all(view, answers)
         if isinstance(fitted, Unfit):
@@ -85,7 +85,7 @@ class ContextBuilder:
         return ShownAnswers(tuple(AnswerView(shown.question, answer, *known) for answer in answers), fitted.dropped)
 
     def show_list(self, pair: Pair, context: Context, answers: Sequence[str]) -> FittedList | Unfit:
-        """What a Ranker sees of other answers to the pair's question, all at once."""
+        """Return a Ranker's view of other answers to the pair's question, all at once."""
         view = self._view(pair, context)
         if isinstance(view, Unfit):
             return view

@@ -1,4 +1,4 @@
-"""Who is shown instead: a fixed derangement of users for `other`, the couple's other half for `opposite`."""
+"""Users shown in place of the right one: a fixed derangement for `other`, the couple's other half for `opposite`."""
 
 import hashlib
 from collections import defaultdict
@@ -27,7 +27,7 @@ def derangement(users: Iterable[str], seed: int) -> dict[str, str]:
 
 
 def other_users(pairs: Sequence[Pair], seed: int) -> dict[tuple[str, str], str]:
-    """For each (split, user) the user of the same split who is shown instead."""
+    """Return the user of the same split who is shown instead, for each (split, user)."""
     by_split: dict[str, set[str]] = defaultdict(set)
     for pair in pairs:
         by_split[pair.tags.get("split", "")].add(pair.user)
@@ -37,7 +37,7 @@ def other_users(pairs: Sequence[Pair], seed: int) -> dict[tuple[str, str], str]:
 
 
 def mirror_twins(pairs: Sequence[Pair]) -> dict[str, Pair]:
-    """For each pair of a mirrored suite the pair with the same answers and the opposite label."""
+    """Return the pair with the same answers and the opposite label, for each pair of a mirrored suite."""
     halves: dict[str, list[Pair]] = defaultdict(list)
     for pair in pairs:
         if mirror := pair.tags.get("mirror"):
@@ -51,7 +51,7 @@ def mirror_twins(pairs: Sequence[Pair]) -> dict[str, Pair]:
 
 
 def user_stances(pairs: Iterable[Pair]) -> dict[str, dict[str, str]]:
-    """What each user wants on each axis, read off the tags of the user's own pairs."""
+    """Return the pole that each user wants on each axis, read off the tags of the user's own pairs."""
     held: dict[str, dict[str, str]] = defaultdict(dict)
     suite = pairs if isinstance(pairs, Suite) else Suite.of(pairs)
     last: dict[tuple[str, str | None, str | None], None] = {}

@@ -1,7 +1,7 @@
 """Everyday posts among a user's own: what `diluted@K` adds to a profile.
 
-A post is silent if no rubric of its author's pairs names it as evidence. Which silent posts somebody's history is
-diluted with depends on the seed and on the couple (or the user, where users come alone), never on the pair: posts that
+A post is silent if no rubric of its author's pairs names it as evidence. The silent posts that dilute a user's
+history depend on the seed and on the couple (or the user, where users come alone), never on the pair: posts that
 were chosen for being silent on what decides this pair would give it away. So both halves of a couple, and all their
 pairs, get the same posts at the same places. They come from other people of the same split, and fewer of them are
 always among more.
@@ -18,7 +18,7 @@ from prbench.types import Pair, Post
 _SEPARATOR = re.compile(r"[,;\s]+")
 
 Pool = Mapping[str, Sequence[tuple[str, Post]]]
-"""For each split its silent posts, with the unit (couple or user) of their author."""
+"""Silent posts of each split, with the unit (couple or user) of their author."""
 
 
 def silent_posts(pairs: Iterable[Pair]) -> Pool:
@@ -48,7 +48,7 @@ def silent_posts(pairs: Iterable[Pair]) -> Pool:
 
 
 def unit_of(pair: Pair) -> str:
-    """Who must be treated alike: the couple where users come in couples, else the user."""
+    """Return the unit that must be treated alike: the couple where users come in couples, else the user."""
     return pair.tags.get("couple", pair.user)
 
 

@@ -1,4 +1,4 @@
-"""Which posts each context shows, and whose they are: `POSTS` has one function for each row of `types.CONTEXTS`."""
+"""Posts that each context shows, and their authors: `POSTS` has one function for each row of `types.CONTEXTS`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -138,4 +138,4 @@ POSTS: dict[str, Callable[[SuitePosts, Pair, Context], ShownPosts]] = {
     "opposite": _opposite,
     "oracle": _own_without_posts,
 }
-"""By the name of a context: what it shows of a pair's user, or of another one of the suite."""
+"""Functions by the name of a context: what it shows of a pair's user, or of another one of the suite."""

@@ -66,7 +66,7 @@ class Rubrics:
 
 
 def _said(value: Any, fields: tuple[str, ...]) -> tuple[Any, ...] | str | None:
-    """What equal cells have in common: texts alone, of a text or of a list of objects; None of anything else."""
+    """Return the texts of a cell, from a text or a list of objects, to find equal cells by; None of anything else."""
     if isinstance(value, str):
         return value
     if not isinstance(value, list):

@@ -23,7 +23,7 @@ _SHARD = re.compile(r"-\d+-of-\d+(-[0-9a-f]+)?$")
 
 
 class Tables(Protocol):
-    """Where a recipe gets its rows from."""
+    """Source of the rows that a recipe reads."""
 
     def rows(self, table: str) -> Iterator[SourceRow]:
         """All rows of a table, each with its split."""

@@ -1,4 +1,4 @@
-"""From rows to pairs and questions: which column is which field, and what is made up where a source has none.
+"""Layouts that turn rows into pairs and questions: which column is which field, and what a missing one becomes.
 
 The paper's layout (`id, question, profile, rubric_aspects, narrative, category, chosen, rejected`) and TRL's
 (`prompt, chosen, rejected`) are understood as they are, also with lists of chosen and rejected answers in a row;
@@ -35,7 +35,7 @@ _ALIASES = {"question": "prompt", "user": "user_id"}
 
 
 class _Common(NamedTuple):
-    """What a pair and a question have in common: tuples to be shared between them, and plain values."""
+    """Fields that a pair and a question have in common: tuples to be shared between them, and plain values."""
 
     shared: dict[str, Any]
     plain: dict[str, Any]
@@ -62,7 +62,7 @@ class RowReader:
         self._columns_of: dict[tuple[str, ...], list[tuple[str, str]]] = {}
         self._files: dict[tuple[str, str], int] = {}
         self._places: dict[str, int] = {}
-        """Of each id the file and the row where it stands, in one number."""
+        """File and row where each id stands, in one number."""
         for field in self.columns:
             if field not in FIELDS:
                 raise DataError(f"columns maps an unknown field {field!r}", hint=did_you_mean(field, FIELDS))
@@ -84,7 +84,7 @@ class RowReader:
         return f"{self._place(item.id)}, {item.id!r}" if item.id in self._places else repr(item.id)
 
     def notes(self) -> list[str]:
-        """What was left out and ignored, for the dataset's record."""
+        """Return notes on what was left out and ignored, for the dataset's record."""
         notes = [f"{count} {reason} left out" for reason, count in sorted(self.left_out.items())]
         if self._ignored:
             notes.append(f"columns ignored: {', '.join(sorted(self._ignored))}")

@@ -25,7 +25,7 @@ def lend_posts(pairs: Sequence[Pair], lenders: Iterable[Pair]) -> list[Pair]:
         lenders: Pairs of the people who lend their posts.
 
     Raises:
-        DataError: If nobody in a split has posts to lend.
+        DataError: If no user of a split has posts to lend.
 
     Example:
         >>> asked = Pair(id="1", user="anybody", question="Tea?", chosen="Green.", rejected="Black.")

@@ -1,4 +1,4 @@
-"""What part of a training split and of the stance passages is learned from, and with how many labels turned round.
+"""The part of a training split and of the stance passages that is learned from, and the share of labels turned round.
 
 Everything here is drawn by hashes: fewer couples are among more, a smaller share of passages or of flipped labels
 lies within a larger one. A *reserve* is a share of the couples, the questions (with their answers) and the passages
@@ -35,7 +35,7 @@ class Portion(Frozen):
 
     @property
     def told(self) -> dict[str, Any]:
-        """What differs from learning from everything."""
+        """Return what differs from learning from everything."""
         return self.model_dump(mode="json", exclude_defaults=True)
 
     def pairs(self, pairs: Sequence[Pair], seed: int) -> list[Pair]:
@@ -67,7 +67,7 @@ class Portion(Frozen):
 
 
 def reserved_pairs(pairs: Sequence[Pair], share: float) -> list[Pair]:
-    """What models with such a reserve leave to a judge: reserved couples with reserved questions."""
+    """Return the pairs that models with such a reserve leave to a judge: reserved couples with reserved questions."""
     couples, questions = _reserved_couples(pairs, share), _reserved_questions(pairs, share)
     return [pair for pair in pairs if couple_of(pair) in couples and pair.question in questions]
 
@@ -93,7 +93,7 @@ def _reserved_couples(pairs: Sequence[Pair], share: float) -> set[str]:
 
 
 def _reserved_questions(pairs: Sequence[Pair], share: float) -> set[str]:
-    """By a threshold on the hash: a question is reserved or not, whichever suite asks it."""
+    """Return the reserved questions, by a threshold on the hash: the same in every suite that asks them."""
     limit = round(share * 16**12)
     return {pair.question for pair in pairs if int(hash_text(f"reserve\0{pair.question}")[:12], 16) < limit}
 

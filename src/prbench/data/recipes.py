@@ -1,4 +1,4 @@
-"""How published datasets become rows of the paper's layout.
+"""Recipes that turn published datasets into rows of the paper's layout.
 
 Each recipe takes tables and a tally of what it leaves out, and yields rows; what a row must have is checked
 afterwards in one place. A profile never holds the question that is being asked.
@@ -215,7 +215,7 @@ def _arena_pair(
 
 
 class _Utterance(NamedTuple):
-    """What a pair needs of one row of PRISM's `utterances`."""
+    """Fields of a row of PRISM's `utterances` that a pair needs."""
 
     id: str
     interaction: str

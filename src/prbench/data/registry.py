@@ -33,7 +33,7 @@ _WITH_POSTS = "+posts"
 
 
 class SuiteInfo(NamedTuple):
-    """What `prbench suites` prints of a suite."""
+    """Description of a suite, as `prbench suites` prints it."""
 
     name: str
     summary: str
@@ -179,7 +179,7 @@ class Embedded(NamedTuple):
     """A suite that ships with this installation."""
 
     name: str
-    """With its version, where it has versions."""
+    """Name of the suite, with its version where it has versions."""
     version: str
     """Empty for a suite without versions."""
     file: Path

@@ -22,7 +22,7 @@ NAMED_SUFFIXES = (".json", ".json.gz", ".tsv", ".tsv.gz")
 
 
 class Place(NamedTuple):
-    """Where a row stands.
+    """Place of a row: its file, and its line or number there.
 
     Example:
         >>> str(Place("pairs.jsonl", "line", 3))

@@ -1,4 +1,4 @@
-"""What tags must say of pairs that belong together: mirrors, couples and stances, checked by column."""
+"""Checks of the tags of pairs that belong together, by column: mirrors, couples and stances."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ from prbench.errors import DataError
 from prbench.types import Pair, read_stances
 
 Where = Callable[[Pair], str]
-"""How a message names a pair."""
+"""Function that names a pair in a message."""
 
 
 def by_id(pair: Pair) -> str:

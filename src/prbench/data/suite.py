@@ -20,20 +20,20 @@ from prbench.types import ITEM, Frozen, Pair
 
 
 class Counts(Frozen):
-    """How large a suite is."""
+    """Size of a suite."""
 
     pairs: int
     users: int
     questions: int
-    """Distinct question texts."""
+    """Number of distinct question texts."""
     categories: int
 
 
 class DatasetRecord(Frozen):
-    """Where a suite came from and exactly what it holds: `dataset.json` of a run."""
+    """Record of a suite's origin and exact content: `dataset.json` of a run."""
 
     name: str
-    """With the version, where a suite has versions: `mirror@2`."""
+    """Name of the suite, with the version where it has versions: `mirror@2`."""
     source: str
     revision: str = ""
     """Commit of a hub dataset, version of an embedded suite; empty for files, which the fingerprint pins."""
@@ -46,7 +46,7 @@ class DatasetRecord(Frozen):
     columns: Mapping[str, str] = Field(default_factory=dict)
     """Fields that were read from a column of another name."""
     notes: tuple[str, ...] = ()
-    """What was left out or ignored on the way, and how a part was taken."""
+    """Notes on what was left out or ignored on the way, and on how a part was taken."""
 
     @property
     def full_name(self) -> str:
@@ -113,7 +113,7 @@ class Suite(Sequence[Pair]):
 
     @property
     def record(self) -> DatasetRecord:
-        """Where these pairs came from and what they are."""
+        """Return the record of these pairs: their origin and content."""
         return self._record
 
     def column(self, name: str) -> Sequence[Any]:
@@ -121,7 +121,7 @@ class Suite(Sequence[Pair]):
         return self._pairs.column(name)
 
     def tag(self, name: str) -> Sequence[str | None]:
-        """What each pair has under a tag, None where it has not the tag."""
+        """Return the value of each pair under a tag, None where it has not the tag."""
         if name not in self._tags:
             self._tags[name] = self._pairs.entries("tags", name)
         return self._tags[name]
@@ -190,7 +190,7 @@ class Suite(Sequence[Pair]):
         )
 
     def limit(self, n: int, seed: int = 0) -> "Suite":
-        """At most `n` pairs, a seeded sample with categories and axes in proportion.
+        """Return at most `n` pairs, a seeded sample with categories and axes in proportion.
 
         Mirror couples, and the pairs of one row with several answers, stay whole.
 
@@ -235,7 +235,7 @@ def limited_groups(
     n: int,
     seed: int,
 ) -> list[bool]:
-    """Of each pair, whether it is in a seeded sample of at most `n`, with categories and axes in proportion.
+    """Tell of each pair whether it is in a seeded sample of at most `n`, with categories and axes in proportion.
 
     What shares a mirror tag, or else an item, stays together.
     """

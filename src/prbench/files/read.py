@@ -27,7 +27,7 @@ def exists(path: Path, *, raises: type[PrbenchError] = FileError) -> bool:
 
 
 def read_bytes(path: Path, *, raises: type[PrbenchError] = FileError, hint: str = "") -> bytes:
-    """Read a file."""
+    """Return the content of a file as bytes."""
     with disk_errors(path, "read", raises=raises, hint=hint):
         return path.read_bytes()
 

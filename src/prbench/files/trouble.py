@@ -17,7 +17,7 @@ FileOrLine = Path | str
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _FULL_WORDS = ("No space left", "Disk quota exceeded", "PytorchStreamWriter failed writing")
-"""How libraries that write files themselves tell of a full disk."""
+"""Words by which libraries that write files themselves report a full disk."""
 
 
 @contextmanager

@@ -49,7 +49,7 @@ class LogitJudge:
 
     @cached_property
     def card(self) -> ModelCard:
-        """Who judges, with everything that could change a grade."""
+        """Description of the judge, with everything that could change a grade."""
         checkpoint = self._model.checkpoint
         return ModelCard(
             address=f"{checkpoint.address}#{self._mode}",

@@ -8,7 +8,7 @@ raises only if nothing at all can be asked.
 The protocols that `isinstance` can check are optional abilities: a model has one by having its methods.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeGuard, runtime_checkable
 
 from pydantic import Field, field_serializer
@@ -220,6 +220,15 @@ class Foreseeable(Protocol):
 
     def foreseen_seconds(self, tokens: int, length: int) -> float:
         """Foresee the seconds of passes over so many tokens, in prompts of about this length."""
+        ...
+
+
+@runtime_checkable
+class TextByText(Foreseeable, Protocol):
+    """A model on this machine that embeds texts, each once, and remembers them."""
+
+    def fresh_texts(self, prompts: Iterable[Prompt]) -> Collection[str]:
+        """The distinct texts, or pieces of texts, that these prompts make it compute."""
         ...
 
 

@@ -160,7 +160,7 @@ def floats(values: Iterable[float | None]) -> Array:
 
 
 def index_html(index: Mapping[str, Any]) -> Markup:
-    """What the page must know before it unpacks anything, as an inert element.
+    """Return what the page must know before it unpacks anything, as an inert element.
 
     Example:
         >>> "</script><b>" in index_html({"a": "</script><b>"})

@@ -1,4 +1,4 @@
-"""How good plans are, as a table: of a run that uses them, and of `prbench plan`."""
+"""Tables of the quality of plans: of a run that uses them, and of `prbench plan`."""
 
 from prbench.plan import FIGURES, PlanQuality
 from prbench.results import Result

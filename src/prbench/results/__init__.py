@@ -20,7 +20,7 @@ from prbench.results.effects import (
 )
 from prbench.results.folder import RunFolder
 from prbench.results.loaded import Loaded, load_run
-from prbench.results.measure import Measure, clusters_of, rank_credits
+from prbench.results.measure import Measure, clusters_of, rank_credits, rank_rows
 from prbench.results.reader import (
     QUALITY,
     check_versions,
@@ -104,6 +104,7 @@ __all__ = [
     "load_run",
     "own_context",
     "rank_credits",
+    "rank_rows",
     "read_baselines",
     "read_facts",
     "read_plans",

@@ -97,7 +97,7 @@ class Moment(NamedTuple):
 
 
 def history(runs: Sequence[Loaded], context: str | None = None, *, level: float = 0.05) -> list[Moment]:
-    """How numbers moved from run to run, in the order given; a regression is a drop that the paired test carries."""
+    """Return the movement of numbers from run to run. A regression is a drop that the paired test carries."""
     context = context or _shared_context(*runs)
     changes = [versus(new, old, context) for old, new in pairwise(runs)]
     raw = [change.comparison.clustered_p for change in changes]

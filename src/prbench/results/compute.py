@@ -35,7 +35,7 @@ class BaselineScore(Frozen):
 
 
 class BaselineScores(ModelColumns[BaselineScore]):
-    """What all baselines scored, by column."""
+    """Scores of all baselines, by column."""
 
     def __init__(self, scores: Iterable[BaselineScore] = ()) -> None:
         super().__init__(BaselineScore)
@@ -48,12 +48,12 @@ class BaselineScores(ModelColumns[BaselineScore]):
 
 
 class RunFacts(Frozen):
-    """What a result needs besides rows and records; kept in `run.json`."""
+    """Facts that a result needs besides rows and records; kept in `run.json`."""
 
     card: ModelCard
     dataset: DatasetRecord
     stances: Mapping[str, Mapping[str, str]] = {}
-    """What each user of the whole suite wants on each axis, where the suite says."""
+    """Pole that each user of the whole suite wants on each axis, where the suite says."""
     contexts: tuple[ContextName, ...]
     """Contexts that were evaluated."""
     unsupported: tuple[ContextName, ...] = ()
@@ -111,7 +111,7 @@ def _context(measure: Measure, suite: str, name: str, rows: PairRows, credits: C
 
 
 def baseline_credits(rows: Iterable[PairRow], scores: Iterable[BaselineScore]) -> dict[str, Credits]:
-    """What each baseline earned: the answer with the higher score wins, equal scores are a tie."""
+    """Return the credits of each baseline: the answer with the higher score wins, equal scores are a tie."""
     pairs, kept = PairRows.of(rows), BaselineScores.of(scores)
     whose = np.array(kept.column("baseline"), dtype=object)
     places = np.array([pairs.place.get(pair, -1) for pair in kept.column("pair")], dtype=np.int64)
@@ -129,7 +129,7 @@ def baseline_credits(rows: Iterable[PairRow], scores: Iterable[BaselineScore]) -
 
 
 def _usage(records: Records, plans: Iterable[Plan]) -> Usage:
-    """What all answers took, each distinct call and plan once; what was spent today is in the timing."""
+    """Return what all answers took, each distinct call and plan once; what was spent today is in the timing."""
     dropped = sum(map(len, records.column("dropped")))
     posts = dropped + sum(records.column("posts"))
     calls = list(records.uses().values())
@@ -149,7 +149,7 @@ def _usage(records: Records, plans: Iterable[Plan]) -> Usage:
 
 
 def _plans(config: RunConfig, plans: Sequence[Plan], held: HeldPlans | None) -> PlansResult:
-    """How many plans there are and, where it was measured, how good they are; a plan without a line is none."""
+    """Return the number of plans and, where it was measured, their quality; a plan without a line is none."""
     written = {plan.key: plan for plan in plans}.values()
     return PlansResult(
         plans=len(written),

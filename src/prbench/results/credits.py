@@ -1,4 +1,4 @@
-"""From records to credits: what a model earned on each pair, context by context.
+"""Credits of a model, made from its records: what it earned on each pair, context by context.
 
 A pair counts once, whatever the number of orders and repeats behind it, and only if all of them gave a verdict. Where a
 Comparer gives log-odds, the two orders are averaged before deciding, which takes a constant liking for a position out;
@@ -21,7 +21,7 @@ from prbench.types import Record
 
 
 class Credit(NamedTuple):
-    """What a model earned on one pair in one context."""
+    """Credit that a model earned on one pair in one context."""
 
     row: PairRow
     credit: float
@@ -33,7 +33,7 @@ class Credit(NamedTuple):
 
 
 class CreditRows(Sequence[Credit]):
-    """What a model earned on many pairs, by column; a `Credit` is made where one is asked for.
+    """Credits that a model earned on many pairs, by column; a `Credit` is made where one is asked for.
 
     Args:
         pairs: All pairs of the run.
@@ -65,7 +65,7 @@ class CreditRows(Sequence[Credit]):
 
     @cached_property
     def clusters(self) -> Clusters:
-        """What varies together: users (or couples of users) and questions."""
+        """Return the units that vary together: users (or couples of users) and questions."""
         return Clusters(self.pairs.units, self.pairs.items).take(self.places)
 
     def verdicts(self, order: str) -> NDArray[Any] | None:
@@ -114,7 +114,7 @@ class Credits(NamedTuple):
     failed: int
     """Records without an answer."""
     reasons: Counter[str]
-    """Why."""
+    """Reasons why pairs have no verdict, with their counts."""
     missing: int
     """Pairs without a credit, for whatever reason."""
 

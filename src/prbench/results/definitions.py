@@ -1,4 +1,4 @@
-"""What every column, metric and effect means, in one place: `prbench explain` prints it, docs/metrics.md shows it."""
+"""Meaning of every column, metric and effect, in one place: `prbench explain` prints it, docs/metrics.md shows it."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -16,7 +16,7 @@ Mean = Callable[[Sequence[Credit], ArrayLike], Estimate]
 
 
 class Metric(NamedTuple):
-    """What a metric means and, where that is all it takes, how it follows from the credits of one context."""
+    """Meaning of a metric and, where that is all it takes, its formula over the credits of one context."""
 
     definition: str
     compute: Callable[[Sequence[Credit], Mean], Estimate | None] | None = None
@@ -69,7 +69,8 @@ METRICS: dict[str, Metric] = {
     ),
     "worst decile": Metric("mean over the tenth of users with the lowest accuracy"),
 }
-"""By the names that tables use. One with `compute` and no field of its own stands in `ContextResult.metrics`."""
+"""Metrics by the names that tables use. One with `compute` and no field of its own stands in `ContextResult.metrics`.
+"""
 
 
 def definitions() -> dict[str, str]:

@@ -17,7 +17,7 @@ class Effect(NamedTuple):
     name: str
     formula: str
     sentence: str
-    """What it means."""
+    """Meaning of the effect, in one sentence."""
     control: str
     """The context that `own` is compared with."""
 

@@ -61,7 +61,7 @@ class RunFolder:
         return files.read_model(self._named(name), model, raises=RunError, hint=_AGAIN)
 
     def read_config(self) -> dict[str, Any]:
-        """Read `config.toml`."""
+        """Return the content of `config.toml`."""
         return files.read_toml(self.path / "config.toml", raises=RunError, hint="give this run a new folder with -o")
 
     def write_json(self, name: str, data: Any) -> None:
@@ -77,12 +77,12 @@ class RunFolder:
                 file.writelines(row.model_dump_json(exclude_defaults=True).encode() + b"\n" for row in rows)
 
     def write_config(self, data: dict[str, Any]) -> None:
-        """Replace `config.toml` whole."""
+        """Write `config.toml` whole, in place of the old one."""
         files.write_whole(self.path / "config.toml", tomli_w.dumps(_without_none(data)))
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the folder's lock; a folder with somebody else's files in it, or another writer, is refused."""
+        """Hold the folder's lock; a folder with foreign files in it, or with another writer, is refused."""
         files.make_folder(self.path, raises=RunError, hint="choose another -o")
         with files.disk_errors(self.path, "read", raises=RunError, hint="choose another -o"):
             foreign = any(self.path.iterdir()) and not any(

@@ -7,7 +7,7 @@ others are computed.
 import itertools
 import zlib
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from statistics import fmean
@@ -29,6 +29,7 @@ from prbench.results.effects import (
     shown_context,
 )
 from prbench.results.result import BaselineResult, ContextResult, Effects, Headroom, JuryResult, Soundness, WorstGroup
+from prbench.results.rows import PairRow, PairRows
 from prbench.stats import Clusters, Estimate, LengthBias, Standing
 from prbench.stats.arrays import Codes, Floats
 from prbench.types import POSTS_OF, Context
@@ -36,7 +37,7 @@ from prbench.types import POSTS_OF, Context
 Json = dict[str, Any]
 """Some fields of a result."""
 Key = TypeVar("Key", str, tuple[str, str, str, str])
-"""What a pair is known by."""
+"""Type of the key by which a pair is known."""
 
 
 class Measure:
@@ -97,7 +98,7 @@ class Measure:
         )
 
     def baseline(self, name: str, credits: Credits) -> BaselineResult:
-        """What is told of a baseline: accuracy, whole and by group."""
+        """Return the result of a baseline: accuracy, whole and by group."""
         rows = credits.rows
         further = self._users(name, rows) | self._mirror(name, rows) if len(rows) else {}
         return BaselineResult(
@@ -117,7 +118,7 @@ class Measure:
         return {place.name: "".join(place.letters) for place in places} if len(places) > 1 else {}
 
     def effects(self, credits: Mapping[str, Credits]) -> Effects:
-        """What showing the user changes, as far as the contexts allow."""
+        """Return the effects of showing the user, as far as the contexts allow."""
         if _lent(credits):  # nobody's own posts: there is no gain to speak of
             shown = shown_context(credits)
             if shown is None or SOUNDNESS.control not in credits:
@@ -292,32 +293,49 @@ class Measure:
 
 
 def clusters_of(rows: Sequence[Credit]) -> Clusters:
-    """What varies together: users (or couples of users) and questions."""
+    """Return the units that vary together: users (or couples of users) and questions."""
     if isinstance(rows, CreditRows):
         return rows.clusters
     return Clusters.of([row.row.unit for row in rows], [row.row.item for row in rows])
 
 
 def credit_of(rows: Sequence[Credit]) -> ArrayLike:
-    """What each of these pairs earned."""
+    """Return the credit of each of these pairs."""
     return rows.credit if isinstance(rows, CreditRows) else [row.credit for row in rows]
 
 
 def rank_rows(judged: Mapping[str, CreditRows]) -> tuple[Standing, ...]:
-    """Rank contexts and baselines of one run by their credits, as `rank_credits` ranks models."""
-    some = [rows for rows in judged.values() if len(rows)]
-    if not some:
+    """Rank models, contexts or baselines by their credits, as `rank_credits` does; pairs are the same by their ids."""
+    tables = {id(rows.pairs): rows.pairs for rows in judged.values() if len(rows)}
+    if not tables:
         return ()
-    pairs = some[0].pairs
+    widest = max(tables.values(), key=len)
+    within = all(table.place.keys() <= widest.place.keys() for table in tables.values())
+    pairs = widest if within else PairRows(_union(widest, tables.values()))
     credits = {}
     anybody = np.zeros(len(pairs), dtype=np.bool_)
     for name, rows in judged.items():
+        places = rows.places
+        if rows.pairs is not pairs:
+            place, ids = pairs.place, rows.pairs.column("id")
+            places = np.array([place[ids[one]] for one in rows.places.tolist()], dtype=np.int64)
         credits[name] = np.full(len(pairs), np.nan)
-        credits[name][rows.places] = rows.credit
-        anybody[rows.places] = True
+        credits[name][places] = rows.credit
+        anybody[places] = True
     order = pairs.in_order[anybody[pairs.in_order]]
     clusters = Clusters(pairs.units, pairs.items).take(order)
     return stats.significance_groups({name: found[order] for name, found in credits.items()}, clusters)
+
+
+def _union(widest: PairRows, tables: Iterable[PairRows]) -> Iterator[PairRow]:
+    """The rows of the widest table, and those of others that it has not."""
+    yield from widest
+    known = set(widest.place)
+    for table in tables:
+        for place, id in enumerate(table.column("id")):
+            if id not in known:
+                known.add(id)
+                yield table[place]
 
 
 def rank_credits(judged: Mapping[str, Mapping[Key, Credit]]) -> tuple[Standing, ...]:
@@ -337,7 +355,7 @@ def rank_credits(judged: Mapping[str, Mapping[Key, Credit]]) -> tuple[Standing, 
 
 
 def relation(wanted: Mapping[str, str], held: Mapping[str, str]) -> str:
-    """How another user stands to what decides a pair.
+    """Return the relation of another user to what decides a pair.
 
     Example:
         >>> relation({"risk": "caution"}, {"risk": "boldness"})
@@ -352,7 +370,7 @@ def relation(wanted: Mapping[str, str], held: Mapping[str, str]) -> str:
 
 
 def juror_credits(row: Credit, number: int) -> list[float]:
-    """What one juror alone would have earned in each order and repeat; without verdict nothing."""
+    """Return the credits that one juror alone would have earned in each order and repeat; none without a verdict."""
     own = ((record, record.jurors[number]) for record in row.records)
     said = [record.model_copy(update={"verdict": verdict}) for record, verdict in own if verdict != "invalid"]
     return [record.credit for record in said if record.credit is not None]
@@ -378,7 +396,7 @@ def _looked_up(source: CreditRows, rows: CreditRows) -> tuple[NDArray[np.bool_],
 
 
 def _couples(mirrors: Codes, users: Codes) -> Codes:
-    """For each half, the number of the users who meet its mirror, in the order of their names."""
+    """Return a code for the couple of users who meet in each half's mirror."""
     size = int(mirrors.max()) + 1
     low, high = np.full(size, np.iinfo(np.int64).max), np.full(size, -1)
     np.minimum.at(low, mirrors, users)
@@ -390,7 +408,7 @@ def _couples(mirrors: Codes, users: Codes) -> Codes:
 
 
 def _lent(credits: Mapping[str, Credits]) -> bool:
-    """Whether there are credits and every one is on a pair with somebody else's posts."""
+    """Whether there are credits and every one is on a pair with another user's posts."""
     some = [found.rows for found in credits.values() if len(found.rows)]
     return bool(some) and all(None not in rows.labels(rows.pairs.tag(POSTS_OF)) for rows in some)
 

@@ -1,4 +1,4 @@
-"""What was measured while a run was made: kept in a file of its own, and held against records and spend file.
+"""Measurements taken while a run was made: kept in a file of their own, and held against records and spend file.
 
 Seconds cannot be computed again. So they are written twice, to `measured.json` and into the result, and everything in
 them that follows from something else is computed from it: latencies from the records, money from the spend file, rates
@@ -21,9 +21,9 @@ from prbench.types import Record
 
 MEASURED = "measured.json"
 _HALF_A_DIGIT_S = 0.0005
-"""By how much the seconds of a run are rounded at most."""
+"""Largest rounding error of the seconds of a run."""
 _HALF_A_RATE = 0.05
-"""By how much tokens per second are rounded at most."""
+"""Largest rounding error of tokens per second."""
 
 
 class Expected(NamedTuple):
@@ -49,7 +49,7 @@ def latencies(records: Iterable[Record]) -> dict[str, Estimate | None]:
 
 
 def paid_usd(records: Iterable[Record], plans: Iterable[Plan]) -> float:
-    """What the answers that are kept have cost this run; those from the cache were paid by another."""
+    """Return the money that this run paid for the answers it keeps; those from the cache were paid by another."""
     uses = Records.of(records).uses().values()
     return sum(plan.cost_usd for plan in plans) + sum(use.cost_usd for use in uses if not use.cached)
 
@@ -75,7 +75,7 @@ def _fields(timing: Timing) -> dict[str, Any]:
 
 
 def _money(folder: RunFolder, timing: Timing, paid: float) -> Iterator[Expected]:
-    """By the spend file; runs that are older than theirs counted one start only."""
+    """Yield the money by the spend file; runs that are older than theirs counted one start only."""
     if not files.exists(folder.path / SPEND, raises=RunError):
         return
     spent = read_spending(folder.path / SPEND)
@@ -87,7 +87,7 @@ def _money(folder: RunFolder, timing: Timing, paid: float) -> Iterator[Expected]
 
 
 def _rates(timing: Timing) -> Iterator[Expected]:
-    """What is a quotient of two other fields."""
+    """Yield the values that are quotients of two other fields."""
     for name, part, whole in (
         ("computed_tokens_per_s", timing.tokens_computed, timing.passes_s),
         ("flops_per_s", timing.flops, timing.passes_s),
@@ -97,7 +97,7 @@ def _rates(timing: Timing) -> Iterator[Expected]:
 
 
 def _most(timing: Timing, usage: Usage) -> Iterator[Expected]:
-    """What cannot be more than all answers of the run together."""
+    """Yield the values that cannot be more than all answers of the run together."""
     if timing.calls_asked > usage.distinct_calls:
         yield Expected("calls_asked", timing.calls_asked, f"at most {usage.distinct_calls}")
     tokens, rate = usage.tokens_in + usage.tokens_out, timing.tokens_per_s or 0.0

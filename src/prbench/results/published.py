@@ -30,7 +30,7 @@ _NO_SCORES = "needs a score for each answer; this model compares two"
 
 
 class PublishedScores(Frozen):
-    """What a benchmark's own formula gives."""
+    """Scores by a benchmark's own formula."""
 
     benchmark: str
     formula: str
@@ -158,12 +158,12 @@ def _rewardbench(items: Sequence[_Item], mean: Mean) -> PublishedScores:
 
 
 class _Gap(NamedTuple):
-    """How a prompt's right and wrong answers lie apart."""
+    """Distance between a prompt's right and wrong answers."""
 
     gap: float
-    """From the worst right answer down to the best wrong one."""
+    """Distance from the worst right answer down to the best wrong one."""
     spread: float
-    """From the best right answer to the worst right one."""
+    """Distance from the best right answer to the worst right one."""
 
 
 def _ties(subset: str, items: Sequence[_Item], mean: Mean) -> Estimate | str:
@@ -293,7 +293,7 @@ def _rmgap(items: Sequence[_Item], mean: Mean) -> PublishedScores:
 
 
 def _rankings(items: Sequence[_Item]) -> Iterator[tuple[Credit, list[tuple[str, ...]]]]:
-    """For each preference whose three wordings were all scored: the ranking of the answers under each."""
+    """Yield the ranking of the answers under each wording of a preference, if all three wordings were scored."""
     groups: dict[str, list[_Item]] = defaultdict(list)
     for item in items:
         groups[item.first.row.tags["preference"]].append(item)

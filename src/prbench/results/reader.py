@@ -14,7 +14,7 @@ from prbench.results.rows import PairRow, PairRows
 from prbench.types import Record
 
 QUALITY = "plan_quality.json"
-"""What a run's plans were found to match."""
+"""File of the aspects that a run's plans were found to match."""
 
 
 def read_settings(folder: RunFolder) -> RunConfig:
@@ -44,7 +44,7 @@ def check_versions(suites: Iterable[DatasetRecord]) -> None:
 
 
 def read_facts(folder: RunFolder) -> RunFacts:
-    """What a result needs besides rows and records."""
+    """Read the facts that a result needs besides rows and records."""
     return folder.read_model("run.json", RunFacts)
 
 
@@ -54,7 +54,7 @@ def read_rows(folder: RunFolder) -> PairRows:
 
 
 def read_baselines(folder: RunFolder) -> BaselineScores:
-    """What the content-blind baselines scored."""
+    """Read the scores of the content-blind baselines."""
     return BaselineScores(folder.lines("baselines.jsonl", BaselineScore))
 
 
@@ -64,7 +64,7 @@ def read_plans(folder: RunFolder) -> dict[str, Plan]:
 
 
 def read_quality(folder: RunFolder) -> HeldPlans | None:
-    """What plans were found to match; None where that was not measured."""
+    """Read what plans were found to match; None where that was not measured."""
     if not (folder.path / QUALITY).exists():
         return None
     return folder.read_model(QUALITY, HeldPlans)

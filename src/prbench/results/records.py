@@ -12,12 +12,12 @@ from prbench.types import Record
 
 Slot = tuple[str, str, str, int]
 _ORDERS = ("chosen-first", "chosen-second", "rated")
-"""In the order of their names, as records of a pair are sorted."""
+"""Orders by their names, as records of a pair are sorted."""
 _VERDICTS = ("first", "second", "tie")
 
 
 class Use(NamedTuple):
-    """What a call took: all fields of a `CallUse` but its key."""
+    """Tokens, money and time of a call: all fields of a `CallUse` but its key."""
 
     tokens_in: int
     tokens_out: int
@@ -69,22 +69,22 @@ class Records(ModelColumns[Record]):
         return zip(*(self.column(name) for name in names), strict=True)
 
     def uses(self) -> dict[str, Use]:
-        """What each distinct call behind these records took, by key."""
+        """Return the use of each distinct call behind these records, by key."""
         return {key: Use(*taken) for calls in self.column("calls") for key, taken in calls}
 
     def latencies_ms(self) -> list[float]:
-        """What answering each record took in all, of those that were answered and timed."""
+        """Return the whole time of answering each record, of those that were answered and timed."""
         both = zip(self.column("status"), self.column("calls"), strict=True)
         found = (sum(Use(*taken).latency_ms for _, taken in calls) for status, calls in both if status == "ok")
         return [latency for latency in found if latency > 0]
 
     def values(self) -> "Records":
-        """All records."""
+        """Return all records, so that they can be read like a dictionary's values."""
         return self
 
     @cached_property
     def earned(self) -> NDArray[np.float64]:
-        """What each record earned: 1 if the chosen answer won, ½ for a tie, 0 if it lost, NaN without a verdict.
+        """Credit of each record: 1 if the chosen answer won, ½ for a tie, 0 if it lost, NaN without a verdict.
 
         Read once no more records come, as everything below.
         """

@@ -32,7 +32,7 @@ class Headroom(Estimate):
 
 @dataclass(frozen=True, slots=True)
 class Soundness(Estimate):
-    """What showing a user's posts changes in telling sound answers from flawed ones."""
+    """Effect of showing a user's posts on telling sound answers from flawed ones."""
 
     by: Mapping[str, Estimate] = field(default_factory=dict)
     """The same for the questions of each category with high stakes, and of all these together."""
@@ -49,7 +49,7 @@ class WorstGroup(Frozen):
 
 
 class JuryResult(Frozen):
-    """How the jurors of a jury stand to each other."""
+    """Agreement of the jurors of a jury with each other."""
 
     agreement: Estimate
     """Share of two jurors' verdicts, on the same pair in the same order, that are equal; mean over pairs."""
@@ -60,7 +60,7 @@ class JuryResult(Frozen):
 
 
 class ContextResult(Frozen):
-    """What a model did in one context."""
+    """Result of a model in one context."""
 
     leaks: bool
     """Whether the context shows the scoring standard itself."""
@@ -74,12 +74,12 @@ class ContextResult(Frozen):
     invalid_records: int
     failed_records: int
     reasons: Mapping[str, int]
-    """Why records have no verdict, most frequent first."""
+    """Reasons why records have no verdict, most frequent first."""
     bounds: AccuracyBounds | None
     """Accuracy if every missing verdict were wrong, and if every one were right."""
     categories: Mapping[str, Estimate]
     by: Mapping[str, Mapping[str, Estimate]]
-    """By tag and its value."""
+    """Accuracy by tag and its value."""
     length: LengthBias | None
     worst: Mapping[str, WorstGroup]
     coverage: Coverage | None = None
@@ -91,13 +91,13 @@ class ContextResult(Frozen):
     """Accuracy by how the user who was shown stands to what decides the pair."""
     jury: JuryResult | None = None
     published: PublishedScores | None = None
-    """By the formulas of the benchmark that the suite is, where it is one or its rows have several answers."""
+    """Scores by the formulas of the benchmark that the suite is, where it is one or its rows have several answers."""
     metrics: Mapping[str, Estimate] = {}
     """Further metrics by name, those that `results.definitions` computes from credits alone."""
 
 
 class BaselineResult(Frozen):
-    """What a content-blind baseline did under `none`."""
+    """Result of a content-blind baseline under `none`."""
 
     accuracy: Estimate
     categories: Mapping[str, Estimate]
@@ -108,7 +108,7 @@ class BaselineResult(Frozen):
 
 
 class Effects(Frozen):
-    """What showing the user changes; `results.effects` defines each."""
+    """Effects of showing the user; `results.effects` defines each."""
 
     gain: Estimate | None = None
     specificity: Estimate | None = None
@@ -123,7 +123,7 @@ class Effects(Frozen):
 
 
 class Usage(Frozen):
-    """What all answers took, each distinct call and plan once."""
+    """Tokens, calls and money behind all answers, each distinct call and plan once."""
 
     records: int
     distinct_calls: int
@@ -132,7 +132,7 @@ class Usage(Frozen):
     tokens_in: int
     tokens_out: int
     tokens_cached: int | None = None
-    """Of the prompts' tokens, those that a provider read from its cache; None where there were none."""
+    """Tokens of the prompts that a provider read from its cache; None where there were none."""
     cost_usd: int | float
     posts_dropped: Estimate
 
@@ -147,14 +147,14 @@ class PlansResult(Frozen):
 
 
 class Timing(Frozen):
-    """What was measured while the run was made; it cannot be computed again."""
+    """Measurements taken while the run was made; they cannot be computed again."""
 
     finished: str
-    """When (UTC)."""
+    """Time when the run was finished (UTC)."""
     elapsed_s: int | float
     calls_asked: int
     spent_usd: int | float
-    """Over all starts of the run; never too little."""
+    """Money spent over all starts of the run; never too little."""
     retries: int | None = None
     """Requests that were sent again after a passing fault."""
     unsettled_calls: int | None = None
@@ -204,11 +204,11 @@ class Result(Frozen):
 
     @property
     def finished(self) -> str:
-        """When the run was finished (UTC); empty where that was not recorded."""
+        """Time when the run was finished (UTC); empty where that was not recorded."""
         return "" if self.timing is None else self.timing.finished
 
     def to_json(self) -> Json:
-        """As in `result.json`: the model under `result`, the baselines under `baselines`."""
+        """Return the content of `result.json`: the model under `result`, the baselines under `baselines`."""
         data = self.model_dump(mode="json", exclude_unset=True)
         baselines = data.pop("baselines")
         return {"result": data, "baselines": baselines}

@@ -1,4 +1,4 @@
-"""What the statistics need of each pair: labels and lengths, no text; one line of a run's `pairs.jsonl` each."""
+"""Facts of each pair that the statistics need: labels and lengths, no text; one line of a run's `pairs.jsonl` each."""
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
@@ -15,12 +15,12 @@ from prbench.types import Count, Frozen, Pair, read_stances
 
 
 class PairRow(Frozen):
-    """What the statistics need of a pair: labels and lengths, no text. One line of a run's `pairs.jsonl`."""
+    """Facts of a pair that the statistics need: labels and lengths, no text. One line of a run's `pairs.jsonl`."""
 
     id: str
     user: str
     question: str
-    """Content hash."""
+    """Hash of the question's text."""
     answers: str = ""
     """Content hash of chosen and rejected answer."""
     category: str = ""
@@ -44,22 +44,22 @@ class PairRow(Frozen):
 
     @property
     def content(self) -> tuple[str, str, str, str]:
-        """What makes a pair the same pair in two runs."""
+        """Content by which a pair is the same pair in two runs."""
         return (self.id, self.user, self.question, self.answers)
 
     @property
     def item(self) -> str:
-        """What is asked: the pair of items where a suite says so, for all may share a question; else the question."""
+        """Item that is asked: the pair of items where a suite says so (all may share a question), else the question."""
         return self.tags.get("item_pair", self.question)
 
     @property
     def stances(self) -> dict[str, str]:
-        """What decides the pair and which pole its user wants there, by axis."""
+        """Axes that decide the pair, each with the pole that its user wants there."""
         return read_stances(self.tags)
 
     @property
     def unit(self) -> str:
-        """What is independent of what: the couple where users come in couples, else the user."""
+        """Unit that is independent of the others: the couple where users come in couples, else the user."""
         return self.tags.get("couple", self.user)
 
 
@@ -118,7 +118,7 @@ class PairRows(ModelColumns[PairRow]):
         return np.array(sorted(range(len(ids)), key=ids.__getitem__), dtype=np.int64)
 
     def tag(self, name: str) -> list[str | None]:
-        """What each pair has under a tag."""
+        """Return the value of each pair under a tag."""
         if name not in self._tags:
             self._tags[name] = self.entries("tags", name)
         return self._tags[name]
@@ -129,7 +129,7 @@ class PairRows(ModelColumns[PairRow]):
 
     @cached_property
     def units(self) -> Codes:
-        """What is independent of what, numbered: couples where users come in couples, else users."""
+        """Numbers of the independent units: couples where users come in couples, else users."""
         users = self.column("user")
         return _codes(
             user if couple is None else couple for couple, user in zip(self.tag("couple"), users, strict=True)
@@ -137,13 +137,13 @@ class PairRows(ModelColumns[PairRow]):
 
     @cached_property
     def items(self) -> Codes:
-        """What is asked, numbered: the pair of items where a suite says so, else the question."""
+        """Numbers of the items that are asked: the pair of items where a suite says so, else the question."""
         asked = self.column("question")
         return _codes(one if pair is None else pair for pair, one in zip(self.tag("item_pair"), asked, strict=True))
 
     @cached_property
     def users(self) -> Codes:
-        """Users, numbered."""
+        """Numbers of the users."""
         return _codes(self.column("user"))
 
     @cached_property
@@ -167,7 +167,7 @@ class PairRows(ModelColumns[PairRow]):
 
     @cached_property
     def stances(self) -> list[Mapping[str, str]]:
-        """What decides each pair and which pole its user wants there; equal ones are one object."""
+        """Axes that decide each pair, with the pole that its user wants there; equal ones are one object."""
         known: dict[Any, Mapping[str, str]] = {}
         found = []
         for key in zip(self.tag("axis"), self.tag("pole"), strict=True):

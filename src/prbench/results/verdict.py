@@ -1,4 +1,4 @@
-"""The verdict on a run in one sentence: does the model use the user, and is it this user?
+"""The verdict on a run in one sentence: whether the model uses the user, and whether it is this user.
 
 A grade follows from intervals by the rule below, and from nothing else, so that it agrees with the effects, the groups
 and the scorecard, which read the same intervals. Terminal, report, scorecard and leaderboard all open with it.
@@ -18,7 +18,7 @@ NOTHING = 0.05
 
 
 class UserGrade(StrEnum):
-    """What a model makes of the user, from worst to best; the first two say that a run cannot tell."""
+    """Grade of a model's use of the user, from worst to best; the first two say that a run cannot tell."""
 
     UNSHOWN = "was not shown the user"
     OPEN = "cannot be told to use the user"
@@ -49,7 +49,7 @@ class RunVerdict(NamedTuple):
 
 
 def verdict(result: Result) -> RunVerdict:
-    """UserGrade a run.
+    """Return the verdict on a run.
 
     Example:
         >>> print(RULE.splitlines()[2].strip()[:45])

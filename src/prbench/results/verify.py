@@ -38,7 +38,7 @@ _SEALED = (
     MEASURED,
     SPEND,
 )
-"""What the numbers of a run rest on, and the numbers."""
+"""Files that the numbers of a run rest on, and the numbers."""
 _TOLERANCE = 1e-9
 """Sums may differ in the last bits where the records are read in another order."""
 _ABSENT = "(absent)"
@@ -56,10 +56,10 @@ class Mismatch(NamedTuple):
 
 
 class Verification(NamedTuple):
-    """What verifying a run found."""
+    """Findings of verifying a run."""
 
     numbers: int
-    """How many values were compared."""
+    """Number of values that were compared."""
     mismatches: tuple[Mismatch, ...]
 
 
@@ -198,7 +198,7 @@ def _equal(one: Any, two: Any) -> bool:
 
 
 def _timing(folder: RunFolder, shown: Result, records: Records) -> Iterator[Mismatch]:
-    """What was measured, as far as the folder says it a second time."""
+    """Compare what was measured with the folder, as far as the folder says it a second time."""
     if shown.timing is None:
         if files.exists(folder.path / MEASURED, raises=RunError):
             yield Mismatch("/result/timing", _ABSENT, MEASURED)

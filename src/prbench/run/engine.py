@@ -140,7 +140,7 @@ class Engine:
 
 
 def verdict_fields(outcomes: Sequence[Outcome], order: str) -> Mapping[str, Any]:
-    """What the outcomes of a pair's calls say: two scores are lifted to a verdict by their difference."""
+    """Return the fields of a verdict from the outcomes of a pair's calls: two scores are compared."""
     for status in ("failed", "invalid"):
         if bad := [outcome for outcome in outcomes if outcome.status == status]:
             return {"status": status, "reason": bad[0].reason}
@@ -181,7 +181,7 @@ class _Waiting:
         self._waiting = np.repeat(np.arange(len(self._missing)), self._missing)[order]
         """Tasks, sorted by the call that they wait for."""
         self._open = np.bincount(wanted, minlength=len(work.calls))
-        """Of each call, how many records are not made yet."""
+        """Number of records of each call that are not made yet."""
         self._begin = np.concatenate([[0], np.cumsum(self._open)])
         self.answered = bytearray(len(work.calls))
         self.cached = bytearray(len(work.calls))
@@ -204,7 +204,7 @@ class _Waiting:
                 yield self._tasks[place]
 
     def settle(self, task: RecordTask) -> Iterator[str]:
-        """The calls that nobody waits for any more, now that the record of a task is made."""
+        """Yield the calls that no task waits for any more, now that the record of a task is made."""
         for key in task.keys:
             number = self._calls.number(key)
             self._open[number] -= 1

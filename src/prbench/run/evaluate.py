@@ -1,4 +1,4 @@
-"""From a resolved session to a kept result: the one way, for the command line and for Python."""
+"""Evaluation of a resolved session to a kept result: the one way, for the command line and for Python."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -13,10 +13,10 @@ from prbench.run.session import Session
 
 
 class Running(NamedTuple):
-    """How a run is made; none of it can change an answer."""
+    """Settings of how a run is made; none of them can change an answer."""
 
     workers: Workers = Workers()
-    """How many copies of the model answer, and where."""
+    """Number and place of the copies of the model that answer."""
     cache: bool = True
     """Whether to take answers of earlier runs from the cache, and to keep new ones there."""
     fresh: bool = False

@@ -54,7 +54,7 @@ class Evaluation(Result):
     records: Sequence[Record] = Field(exclude=True)
     """Made one by one as they are looked at."""
     folder: Path | None = Field(exclude=True)
-    """Where the run is kept; None where it is not."""
+    """Folder where the run is kept; None where it is not."""
 
     @classmethod
     def of(cls, result: Result, records: Records, folder: Path | None) -> "Evaluation":
@@ -149,7 +149,7 @@ def _has_begun(folder: RunFolder) -> bool:
 
 
 def open_budget(folder: RunFolder, max_cost_usd: float | None, records: Records) -> Budget:
-    """What a run has cost over all its starts, and may cost."""
+    """Open the budget of a run: its cost over all its starts, and its limit."""
     spent = paid_usd(records, read_plans(folder).values())
     return Budget(folder.path / SPEND, max_cost_usd, spent_usd=spent)
 
@@ -204,7 +204,7 @@ def _make_records(
 
 
 def _timing(records: Records, engine: Engine, elapsed_s: float) -> Timing:
-    """What was measured while the run was made."""
+    """Return the measurements taken while the run was made."""
     spending = engine.budget.spending
     return Timing(
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -220,7 +220,7 @@ def _timing(records: Records, engine: Engine, elapsed_s: float) -> Timing:
 
 
 def _marks(spending: Spending) -> Json:
-    """What else is known of the money, where there is something to say."""
+    """Return what else is known of the money, where there is something to say."""
     marks: Json = {"retries": spending.retries} if spending.retries else {}
     if spending.unsettled:
         marks |= {"unsettled_calls": spending.unsettled, "unsettled_usd": spending.unsettled_usd}
@@ -228,7 +228,7 @@ def _marks(spending: Spending) -> Json:
 
 
 def _finished_before(folder: RunFolder) -> str | None:
-    """When an earlier command finished this run; a damaged result is about to be replaced and says nothing."""
+    """Return the time when an earlier command finished this run; a damaged result says nothing."""
     try:
         return read_result(folder).finished
     except RunError:
@@ -236,7 +236,7 @@ def _finished_before(folder: RunFolder) -> str | None:
 
 
 def _effort(asker: Asker) -> Json:
-    """What a local model computed, and how fast for this machine; null where nobody counts."""
+    """Return what a local model computed, and its speed for this machine; null where it is not counted."""
     effort = asker.effort
     peak = asker.peak_flops if effort.flops else None
     return {

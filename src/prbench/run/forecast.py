@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 from prbench.calls import CallCache
 from prbench.config import Price
 from prbench.contexts import Unfit
-from prbench.models import Foreseeable, Jury, Model, Replay, Sized, Windowed, is_hosted, is_rater, seated
+from prbench.models import Foreseeable, Jury, Model, Replay, Sized, TextByText, Windowed, is_hosted, is_rater, seated
 from prbench.results import Records
 from prbench.run.session import Session
 from prbench.run.work import OpenWork, Planning, render
@@ -18,14 +18,15 @@ from prbench.types import AnswerView, Frozen, PairView, Prompt
 Number = TypeVar("Number", int, float)
 
 _TYPICAL_REPLY_TOKENS = 200
-"""What a judge writes before its verdict, for an estimate of cost; the true number is only known afterwards."""
+"""Typical length of a judge's text before its verdict, for an estimate of cost; the true number is only known
+afterwards."""
 _BYTES_PER_TOKEN = 4.0
 _BLOCKS, _BLOCK = 8, 64
 """Calls that are looked at, where there are more: so many blocks of so many neighbours."""
 
 
 class Forecast(Frozen):
-    """What a run would take from here."""
+    """Estimate of what a run would take from here."""
 
     pairs: int
     contexts: tuple[str, ...]
@@ -38,12 +39,12 @@ class Forecast(Frozen):
     calls_to_make: int
     plans_to_make: int
     tokens_in: int
-    """Of the calls still to make; counted by the model's own tokenizer where it has one, else estimated."""
+    """Tokens of the calls still to make; counted by the model's own tokenizer where it has one, else estimated."""
     tokens_counted: bool
     calls_sampled: int
     """Calls whose tokens were counted; the others are taken to be like them."""
     tokens_computed: int | None
-    """What is left of them for a local model that computes shared beginnings or texts once; None for any other."""
+    """Tokens left of them for a local model that computes shared beginnings or texts once; None for any other."""
     cost_usd: float | None
     """None where the model has no price."""
     time_s: float | None
@@ -103,7 +104,7 @@ def _plans(session: Session) -> tuple[int, float | None]:
 
 
 class _Share(NamedTuple):
-    """What one model is asked: the model of a run, or each juror of a jury."""
+    """Calls of one model: the model of a run, or each juror of a jury."""
 
     model: Any
     calls: int
@@ -111,17 +112,17 @@ class _Share(NamedTuple):
 
     @property
     def tokens(self) -> int:
-        """Of all its calls, from those that were measured."""
+        """Tokens of all its calls, from those that were measured."""
         return round(self.sample.tokens / max(self.sample.calls, 1) * self.calls)
 
     @property
     def computed(self) -> int | None:
-        """Of these, what is computed; None for a model that runs elsewhere."""
+        """Tokens of these that are computed; None for a model that runs elsewhere."""
         return None if self.sample.fresh is None else round(self.sample.fresh * self.tokens)
 
     @property
     def seconds(self) -> float | None:
-        """What they take; None for a model that runs elsewhere."""
+        """Seconds of these calls; None for a model that runs elsewhere."""
         return _time(self.model, self.sample, self.tokens, self.calls)
 
 
@@ -147,16 +148,16 @@ def _shares(model: Model, views: Sequence[AnswerView | PairView]) -> list[_Share
 
 
 class _Sample(NamedTuple):
-    """What some of the calls take."""
+    """Size and time of some of the calls."""
 
     calls: int
     tokens: int
     counted: bool
-    """By the model's own tokenizer; else from letters."""
+    """Whether the model's own tokenizer counted the tokens; else they are estimated from letters."""
     fresh: float | None
     """The part of the tokens that a local model computes, where it computes what calls share only once."""
     seconds: float
-    """What rendering and tokenising them took."""
+    """Seconds of rendering and tokenising them."""
 
 
 def _sampled(model: Any, views: Sequence[AnswerView | PairView]) -> _Sample:
@@ -171,11 +172,11 @@ def _sampled(model: Any, views: Sequence[AnswerView | PairView]) -> _Sample:
         tokens, counted = round(sum(map(_letters, prompts)) / _BYTES_PER_TOKEN), False
     seconds = time.perf_counter() - started
     fresh: list[float]
-    match getattr(model, "computes_once", None):
+    match "texts" if isinstance(model, TextByText) else getattr(model, "computes_once", None):
         case "prefixes":
             fresh = [_letters_after_neighbour(block) for block in rendered]
         case "texts":
-            texts = {message.content for view in views for message in render(model, view).messages}
+            texts = model.fresh_texts(render(model, view) for view in views)
             fresh = [sum(map(len, texts)) * len(prompts) / max(len(views), 1)]
         case "nothing":
             fresh = [sum(len(_text(prompt)) for prompt in prompts)]
@@ -227,7 +228,7 @@ def _letters(prompt: Prompt) -> int:
 
 
 def _cost(shares: Sequence[_Share]) -> float | None:
-    """What all of it costs; None where a model has no price. A juror that runs here costs nothing."""
+    """Return the cost of all shares; None where a model has no price. A juror that runs here costs nothing."""
     total = 0.0
     for share in shares:
         price: Price | None = share.model.card.price
@@ -239,7 +240,7 @@ def _cost(shares: Sequence[_Share]) -> float | None:
 
 
 def _time(model: Model, sample: _Sample, tokens: int, calls: int) -> float | None:
-    """What preparing the calls takes, as measured, and computing them; None for models that run elsewhere."""
+    """Return the seconds of preparing and computing the calls; None for models that run elsewhere."""
     if sample.fresh is None or not isinstance(model, Foreseeable):
         return None
     length = tokens // max(calls, 1)

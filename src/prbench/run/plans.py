@@ -36,7 +36,7 @@ from prbench.types import Outcome, Prompt
 
 Json = dict[str, Any]
 _TYPICAL_PLAN_TOKENS = 80
-"""What a planner writes, for an estimate of cost; the true number is only known afterwards."""
+"""Typical length of a plan, for an estimate of cost; the true number is only known afterwards."""
 _BYTES_PER_TOKEN = 4.0
 
 
@@ -112,7 +112,7 @@ class PlanFile:
 
     @property
     def missing(self) -> dict[str, Prompt | Unfit]:
-        """What must be asked still, each distinct request once."""
+        """Return the requests that must be asked still, each distinct one once."""
         open_needs = (need for need in self._needs if not self._is_there(need))
         return {self._keys[need.pair.user, need.id]: self._planner.prompt(need.pair) for need in open_needs}
 
@@ -122,12 +122,12 @@ class PlanFile:
         return {need.id: plan for need in self._needs if (plan := self.plans.get((need.pair.user, need.id)))}
 
     def budget(self, limit_usd: float | None = None) -> Budget:
-        """What this file has cost over all starts, and may cost; kept beside it."""
+        """Open the budget of this file: its cost over all starts, and its limit; kept beside it."""
         spent = sum(plan.cost_usd for plan in self.plans.values())
         return Budget(self.path.with_name(f"{self.path.stem}.{SPEND}"), limit_usd, spent_usd=spent)
 
     def forecast(self, cache: CallCache | None) -> Json:
-        """What is still to be done, and what it may cost; asks nothing."""
+        """Return what is still to be done, and what it may cost; asks nothing."""
         missing = self.missing
         cached = cache.find(list(missing)) if cache is not None and self._planner.card.reusable else {}
         prompts = [one for key, one in missing.items() if key not in cached and not isinstance(one, Unfit)]

@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on: a bar on a terminal, a plain line now and then elsewhere."""
+"""Progress of a run for a person: a bar on a terminal, a plain line now and then elsewhere."""
 
 import sys
 import time
@@ -39,7 +39,7 @@ class RecordProgress:
         self._asker = asker
 
     def planning(self, done: int, total: int) -> None:
-        """So many prompts of all are planned: a bar on a terminal, elsewhere a line where it takes long."""
+        """Report the prompts planned so far: a bar on a terminal, elsewhere a line where it takes long."""
         if self._quiet or (done % 64 and done < total):
             return
         if self._stream.isatty():
@@ -63,7 +63,7 @@ class RecordProgress:
         return self
 
     def __call__(self, record: Record, spent_usd: float) -> None:
-        """One more record."""
+        """Count one more record."""
         self._done += 1
         self._spent_usd = spent_usd
         if not record.calls or not all(call.cached for call in record.calls):
@@ -96,7 +96,7 @@ class RecordProgress:
         return " · ".join(parts)
 
     def seconds_left(self) -> float | None:
-        """By the pace of records that were asked for; None at the end, and before there is a pace.
+        """Seconds left by the pace of records that were asked for; None at the end, and before there is a pace.
 
         Records from the cache come all at once, and the first one waits for the model to be loaded: neither counts.
         """
@@ -153,7 +153,7 @@ class _Bar:
 
 
 def work_done(asker: Asker) -> list[str]:
-    """What a local model computed so far, in a few words; nothing where nobody counts."""
+    """Return what a local model computed so far, in a few words; empty where it is not counted."""
     effort = asker.effort
     if not effort.tokens_per_s:
         return []

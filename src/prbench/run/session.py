@@ -58,7 +58,7 @@ class Session:
         reads = self.model.card.reads
         lacking = {} if isinstance(self.model, Replay) else _lacking(self.suite, self.everything) | self._unjudged()
         self.notes = _notes(self.suite, [lacking[c.name] for c in contexts if c.name in lacking])
-        """What a user should know of the suite before reading numbers."""
+        """Notes that a user should know of the suite before reading numbers."""
         self.contexts = [c for c in contexts if c.needs <= reads and c.name not in lacking]
         self.unsupported = [c for c in contexts if c not in self.contexts]
         if not self.contexts and any(context.needs <= reads for context in contexts):
@@ -93,19 +93,19 @@ class Session:
 
     @cached_property
     def ranker(self) -> PostRanker:
-        """Who chooses posts."""
+        """Ranker that chooses posts."""
         if self.config.ranker == "bm25":
             return BM25()
         return Dense(load_encoder(self.config.ranker, self._helping))
 
     @property
     def _helping(self) -> ModelOptions:
-        """Options for models beside the evaluated one: nobody else's code is trusted, nobody else's weights rounded."""
+        """Options for models beside the evaluated one: their code is not trusted, their weights are not rounded."""
         return self.config.options.model_copy(update={"trust_remote_code": False, "quantize": None})
 
     @cached_property
     def planner(self) -> Planner | StoredPlans | None:
-        """Who writes plans, or wrote them, where a context needs them."""
+        """Planner that writes plans, or the stored plans, where a context needs them."""
         if not any(context.name in ("plan", "profile+plan") for context in self.contexts):
             return None
         if self.config.plans is not None:
@@ -148,7 +148,7 @@ class Session:
                     cast(Adaptive, self.model).fit_user(known_as(user, some), some)
 
     def work(self, done: Records | None = None, planning: Planning | None = None) -> OpenWork:
-        """What is still to be asked; every prompt is built here, before the first call."""
+        """Return the work that is still to be asked; every prompt is built here, before the first call."""
         return plan_work(
             self.suite,
             self.model,
@@ -186,7 +186,7 @@ class Session:
 
     @property
     def facts(self) -> RunFacts:
-        """What the result needs besides rows and records."""
+        """Return the facts that the result needs besides rows and records."""
         model = self.model
         return RunFacts(
             card=model.card,
@@ -204,7 +204,7 @@ class Session:
 
     @property
     def rows(self) -> PairRows:
-        """What the statistics need of each pair."""
+        """Return the facts of each pair that the statistics need."""
         return PairRows.of_suite(self.suite)
 
     def baselines(self) -> BaselineScores:
@@ -249,7 +249,7 @@ def _most_pairs(config: RunConfig) -> int:
 
 
 def _set_aside(suite: Suite, everything: Suite, config: RunConfig) -> Suite:
-    """Without the questions whose pairs are users' histories, under every context, so that all score the same."""
+    """Return the suite without questions whose pairs are users' histories, so that all contexts score the same."""
     if not (most := _most_pairs(config)):
         return suite
     aside = questions_aside(everything, suite, most, config.seed)
@@ -273,7 +273,10 @@ def _lacking(suite: Suite, everything: Suite) -> dict[str, str]:
 
 
 def _alone(suite: Suite, everything: Suite) -> str | None:
-    """The user of a split that has no other; everybody's posts are asked for, not only those of the run's pairs."""
+    """Return the user of a split that has no other.
+
+    The posts of all users are asked for, not only those of the run's pairs.
+    """
     users: dict[str | None, set[str]] = {split: set() for split in suite.tag("split")}
     for split, user in zip(everything.tag("split"), everything.column("user"), strict=True):
         if split in users:

@@ -1,4 +1,4 @@
-"""What there is to do: every record a run needs, the calls behind it, and what of it is known already.
+"""Open work: every record a run needs, the calls behind it, and what of it is known already.
 
 All views are built and all prompts rendered before the first call, so that a pair that does not fit, a context the
 suite cannot have or a cost over the limit is found while nothing is spent. Neither views nor prompts are kept: a view
@@ -49,7 +49,7 @@ class Tasks(Sequence[RecordTask]):
         self._columns: tuple[list[object], ...] = tuple([] for _ in RecordTask._fields)
 
     def add(self, task: RecordTask) -> None:
-        """One more."""
+        """Add one more task."""
         for column, value in zip(self._columns, task, strict=True):
             column.append(value)
 
@@ -257,5 +257,5 @@ class _Keys:
 
 
 def render(model: Model, view: View) -> Prompt:
-    """What the model receives for a view of its own kind."""
+    """Return the prompt that the model receives for a view of its own kind."""
     return cast(Callable[[View], Prompt], model.render)(view)

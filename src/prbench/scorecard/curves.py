@@ -1,4 +1,4 @@
-"""How accuracy grows with what is known of a user: judged pairs, posts, both; and where it starts from, with nothing.
+"""Growth of accuracy with what is known of a user: judged pairs, posts, both; and its start, with nothing.
 
 Every point is a run of its own on the same evaluation pairs, so that each can be continued, opened and verified, and
 points can be compared pair by pair.
@@ -33,7 +33,7 @@ class CurvePoint(Frozen):
     given: float
     """Judged pairs that there were, on average over evaluated pairs: fewer than asked for where users have fewer."""
     posts: int | None
-    """None for all."""
+    """Number of posts, None for all."""
     accuracy: Estimate
     change: Estimate | None = None
     """Against the first point of the curve, pair by pair."""

@@ -81,7 +81,7 @@ class HttpError(Exception):
 
 
 class Door(NamedTuple):
-    """Who may come in, with how much."""
+    """Limits at the entrance: the token, the host names and the size of a body."""
 
     token: str | None = None
     loopback: bool = True
@@ -113,7 +113,7 @@ def make_app(service: RewardService, door: Door) -> Starlette:
 
 
 class _Face:
-    """The endpoints."""
+    """Endpoints of the service."""
 
     def __init__(self, service: RewardService, door: Door) -> None:
         self._service = service
@@ -167,18 +167,18 @@ class _Face:
         return JSONResponse({"user": user, "count": count})
 
     async def judged(self, request: Request) -> Response:
-        """What a user has judged."""
+        """Return the judgments of a user."""
         user = _user(request)
         found = [judgment.model_dump() for judgment in self._service.judged(user)]
         return JSONResponse({"user": user, "count": len(found), "judgments": found})
 
     async def forget(self, request: Request) -> Response:
-        """Forget a user."""
+        """Forget all judgments of a user."""
         user = _user(request)
         return JSONResponse({"user": user, "forgotten": await self._service.forget(user)})
 
     async def health(self, request: Request) -> Response:
-        """Who answers; without the token only whether somebody does."""
+        """Return the model's description and state; without the token only the state."""
         health = self._service.health()
         shown = health if self._known(request) else {"status": health["status"]}
         return JSONResponse(shown, 200 if health["status"] == "ready" else 503)
@@ -194,7 +194,7 @@ class _Face:
         return hmac.compare_digest(sent, f"Bearer {self._door.token}".encode())
 
     def _check_name(self, request: Request) -> None:
-        """On loopback only this machine's names are answered to: a page whose name was rebound to it is refused."""
+        """Refuse names other than this machine's on loopback: a foreign page's name may have been rebound to it."""
         sent = request.headers.get("host", "")
         try:
             name = urlsplit(f"//{sent}").hostname or ""
@@ -226,7 +226,7 @@ class _Face:
         return bytes(body)
 
     async def _in_thread_if_large(self, read: Callable[[bytes], Result], body: bytes) -> Result:
-        """What a body says; a large one is read in a thread, so that nobody else waits for it."""
+        """Read a body; a large one is read in a thread, so that no other client waits for it."""
         if len(body) <= _SMALL_BODY:
             return read(body)
         async with self._reading:
@@ -295,7 +295,7 @@ def _status(scored: Sequence[Scored]) -> int:
 
 
 def _patience_s(request: Request) -> float | None:
-    """How long the client says that it waits: `Prefer: wait=SECONDS` (RFC 7240)."""
+    """Return the seconds that the client says it waits: `Prefer: wait=SECONDS` (RFC 7240)."""
     found = _WAIT.search(request.headers.get("prefer", ""))
     return float(found[1]) if found else None
 
@@ -307,7 +307,7 @@ def _user(request: Request) -> str:
 
 
 async def _unless_gone(request: Request, work: Awaitable[ScoredReply]) -> ScoredReply:
-    """Wait for scores only as long as the client does: what nobody waits for is taken out of the queue."""
+    """Wait for scores only as long as the client does; items that no client waits for are taken out of the queue."""
     scoring = asyncio.ensure_future(work)
     leaving = asyncio.ensure_future(_leaving(request))
     await asyncio.wait({scoring, leaving}, return_when=asyncio.FIRST_COMPLETED)

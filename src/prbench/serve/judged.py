@@ -1,4 +1,4 @@
-"""What users have judged, read by the model a part at a time.
+"""Judgments of users, read by the model a part at a time.
 
 A personal model makes vectors of all that a user has judged before it can score anything for that user, and keeps
 them. With hundreds of judgments that takes longer than any item, so the texts are put into the queue as items of their

@@ -43,7 +43,7 @@ _LOG = logging.getLogger(__name__)
 _SOUND = 32
 """Sound answers that are scored to find the floor."""
 _LAST_BATCH_S = 5.0
-"""How long the batch under way may take once everything else is over."""
+"""Seconds that the batch under way may take once everything else is over."""
 
 
 class NotAdaptiveError(Exception):
@@ -51,7 +51,7 @@ class NotAdaptiveError(Exception):
 
 
 class UnusedFeedbackError(Exception):
-    """The context shows the model nobody, so that no judgment could change a score."""
+    """The context shows the model no user, so that no judgment could change a score."""
 
 
 class RefusedJudgmentError(Exception):
@@ -63,11 +63,11 @@ class TooLargeError(Exception):
 
 
 class ScoredReply(NamedTuple):
-    """What a request's items came to, and from whom."""
+    """Scores of a request's items, with the revision of the server that gave them."""
 
     scored: list[Scored]
     revision: str
-    """Of the server while it scored them; empty where it changed meanwhile, or cannot be told."""
+    """Revision of the server while it scored them; empty where it changed meanwhile, or cannot be told."""
 
 
 class RewardService:
@@ -113,7 +113,7 @@ class RewardService:
 
     @property
     def card(self) -> ModelCard:
-        """Who answers."""
+        """Description of the model that answers."""
         return self._model.card
 
     @property
@@ -183,7 +183,7 @@ class RewardService:
         return FloorScore(self._floor)
 
     def judged(self, user: str) -> tuple[Judgment, ...]:
-        """What a user has judged."""
+        """Return the judgments of a user."""
         return self._feedback.of(user)
 
     async def adapt(self, user: str, judgment: Judgment) -> int:
@@ -214,7 +214,7 @@ class RewardService:
         return len(self._feedback.users)
 
     def health(self) -> Json:
-        """Who answers, in what state; also what `http:` models ask for."""
+        """Return the model's description and state; `http:` models ask for it too."""
         return {
             "status": "stopped" if not self.batcher.alive else "draining" if self.batcher.draining else "ready",
             "model": self.card.address,
@@ -235,7 +235,7 @@ class RewardService:
         return self.metrics.text(gauges)
 
     def _revision(self) -> str:
-        """Changes with whatever could change a score; empty where that cannot be told, so that nobody caches."""
+        """Return a text that changes with everything that could change a score; empty, against caching, if unknown."""
         if not self.card.reusable or self._learned:
             return ""
         return digest([self.card.identity, str(self._views.context), *self._choice, self._floor_rule])[:16]
@@ -249,7 +249,7 @@ class RewardService:
 
     @property
     def _learned(self) -> Mapping[str, Sequence[Judgment]]:
-        """What the model knows by judgments; what another one has left in the file does not count."""
+        """Return the judgments that the model knows; those that another model has left in the file do not count."""
         return self._feedback.users if self.adaptive else {}
 
     def _must_adapt(self) -> None:

@@ -49,7 +49,7 @@ def percent(value: float | None, digits: int = 1) -> Number:
 
 
 def count(value: int) -> Number:
-    """A whole number.
+    """Format a whole number.
 
     Example:
         >>> count(2668), count(2668).value

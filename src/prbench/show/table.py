@@ -40,7 +40,7 @@ class Table:
     rows: Sequence[Sequence[str]]
     notes: Sequence[str] = field(default_factory=tuple)
     first_numeric: int = 1
-    """From this column on, cells are numbers and stand to the right."""
+    """First column whose cells are numbers, as all after it; they stand to the right."""
 
 
 def render(tables: Sequence[Table], format: Format) -> str:
@@ -114,7 +114,7 @@ def _fitted(table: Table) -> tuple[Table, list[str]]:
 
 
 def _least_width(table: Table) -> int:
-    """What the numbers need, and a little for each column of words, which may fold."""
+    """Return the width that the numbers need, and a little for each column of words, which may fold."""
     widths = [max(map(len, column)) for column in zip(table.columns, *table.rows, strict=True)]
     words = [min(width, _LEAST_WORDS) for width in widths[: table.first_numeric]]
     return sum(words) + sum(widths[table.first_numeric :]) + 3 * len(widths)
@@ -125,7 +125,7 @@ def _room() -> int:
 
 
 def _width(table: Table) -> int:
-    """As wide as the table needs; on a terminal no wider than that, so that cells fold and lines do not."""
+    """Return the width that the table needs; on a terminal no wider than that, so that cells fold and lines do not."""
     needed = _needed_width(table)
     return min(needed, shutil.get_terminal_size().columns) if sys.stdout.isatty() else needed
 
@@ -160,7 +160,7 @@ def _csv(table: Table) -> str:
 
 
 class _Column(NamedTuple):
-    """How one column of a table stands in CSV."""
+    """Layout of one column of a table in CSV."""
 
     names: list[str]
     numeric: bool
@@ -181,7 +181,7 @@ def _column(name: str, cells: Sequence[str]) -> _Column:
 
 
 def _remark(cells: Sequence[str], columns: Sequence[_Column]) -> str:
-    """What is said in words where a number would stand."""
+    """Return the words that stand where a number would."""
     words = (
         cell for cell, column in zip(cells, columns, strict=True) if column.numeric and not isinstance(cell, Number)
     )

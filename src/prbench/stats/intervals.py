@@ -24,7 +24,7 @@ RESAMPLES = 2000
 
 Range: TypeAlias = tuple[float, float]
 Statistic: TypeAlias = Callable[[Floats], Floats]
-"""From column means of shape (columns, resamples) to one number per resample."""
+"""Function from column means of shape (columns, resamples) to one number per resample."""
 
 
 def mean_interval(

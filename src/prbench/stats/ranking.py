@@ -24,7 +24,7 @@ class Standing:
 
     name: str
     mean: float
-    """Over all its own rows."""
+    """Mean over all its own rows."""
     letters: tuple[str, ...]
     """Its groups: models that share one of them are not distinguishable."""
     best_rank: int

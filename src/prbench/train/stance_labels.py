@@ -5,9 +5,11 @@ pairs' `axis` and `pole` tags; and the posts that its rubric aspects name as evi
 the stance, nobody knows which.
 """
 
+import random
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from prbench.contexts.builder import aspect_line
 from prbench.data.passages import Passage
 from prbench.errors import DataError
 from prbench.models.personal.pieces import pieces
@@ -65,14 +67,34 @@ class Axes:
 
 
 def labelled(
-    pairs: Sequence[Pair], passages: Sequence[Passage], axes: Axes, *, posts: str = "pieces", answers: bool = True
+    pairs: Sequence[Pair],
+    passages: Sequence[Passage],
+    axes: Axes,
+    *,
+    posts: str = "pieces",
+    answers: bool = True,
+    wishes: bool = False,
+    join: int | None = None,
 ) -> list[Labelled]:
-    """All texts that show a stance on one of the axes; every piece of an answer does, of a post in pieces one piece."""
-    found = [
-        Labelled((passage.text,), (axes.stance(passage.axis, passage.pole),))
-        for passage in passages
-        if passage.axis in axes.poles and (answers or passage.kind == "post")
-    ]
+    """All texts that show a stance on one of the axes; every piece of an answer does, of a post in pieces one piece.
+
+    Args:
+        pairs: Of the training split.
+        passages: Texts that were written to show a stance.
+        axes: The axes that count.
+        posts: How the users' posts are shown: `none`, `pieces` or `whole`.
+        answers: Whether answers are shown, and passages that were written as answers.
+        wishes: Whether wishes are shown, and the lines of rubrics.
+        join: Seed by which passages are joined to texts as long as a post; None leaves each alone.
+    """
+    known = [passage for passage in passages if passage.axis in axes.poles]
+    kinds = {"post", *(["answer"] if answers else [])}
+    shown = [_shown(passage, axes) for passage in known if passage.kind in kinds]
+    found = shown if join is None else joined(shown, join)
+    if wishes:
+        found += [_shown(passage, axes) for passage in known if passage.kind == "wish"]
+        lines = {aspect_line(aspect): stance for pair in pairs for stance, aspect in stated(pair, axes)}
+        found += [Labelled((line,), (stance,)) for line, stance in lines.items()]
     if answers:
         for text, stances in answer_stances(pairs, axes).items():
             found += [Labelled((piece,), stances) for piece in pieces(text, _WINDOW)]
@@ -80,6 +102,26 @@ def labelled(
         found += [Labelled(tuple(pieces(text, _WINDOW)), told) for text, told in post_stances(pairs, axes).items()]
     elif posts == "whole":
         found += [Labelled((text,), told) for text, told in people_stances(pairs, axes).items()]
+    return found
+
+
+def _shown(passage: Passage, axes: Axes) -> Labelled:
+    return Labelled((passage.text,), (axes.stance(passage.axis, passage.pole),))
+
+
+def joined(texts: Sequence[Labelled], seed: int) -> list[Labelled]:
+    """One to three texts as one, in a random order; such as contradict each other stay apart."""
+    draw = random.Random(f"joined:{seed}")  # noqa: S311 (a reproducible draw)
+    left, found = list(texts), []
+    draw.shuffle(left)
+    while left:
+        count = draw.randint(1, 3)
+        together, left = left[:count], left[count:]
+        stances = tuple(sorted({stance for one in together for stance in one.stances}))
+        if len({stance.axis for stance in stances}) < len(stances):
+            found += together
+        else:
+            found.append(Labelled((" ".join(piece for one in together for piece in one.pieces),), stances))
     return found
 
 

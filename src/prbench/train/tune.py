@@ -51,7 +51,15 @@ def tune(
     from prbench.train.encoder import Tuning
 
     axes = Axes.of(pairs)
-    texts = labelled(pairs, written, axes, posts=options.posts, answers=options.answers)
+    texts = labelled(
+        pairs,
+        written,
+        axes,
+        posts=options.posts,
+        answers=options.answers,
+        wishes=options.wishes,
+        join=options.seed if options.join else None,
+    )
     encoder = load_encoder(options.base, ModelOptions(device="cpu"))  # where its head and its batches are
     if not isinstance(encoder, SentenceEncoder):
         raise ModelError(

@@ -1,4 +1,4 @@
-"""The suites as tasks of lm-evaluation-harness: is the answer that the user prefers the likelier one?
+"""The suites as tasks of lm-evaluation-harness: whether the answer that the user prefers is the likelier one.
 
 The prompt is that of `prbench run --model lm:NAME#loglik`: posts, then the question. The two answers stand in the order
 of their texts, which says nothing of the label, so that a model that finds both equally likely is right in one half of

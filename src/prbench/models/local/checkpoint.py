@@ -157,15 +157,17 @@ def quiet() -> Iterator[None]:
     """Keep transformers from writing warnings and progress bars between our own lines."""
     from transformers.utils import logging
 
-    spreading = getLogger("accelerate.big_modeling")
-    verbosity, bars, level = logging.get_verbosity(), logging.is_progress_bar_enabled(), spreading.level
+    others = [getLogger(name) for name in ("accelerate.big_modeling", "torchao", "torch.utils._pytree")]
+    verbosity, bars, levels = logging.get_verbosity(), logging.is_progress_bar_enabled(), [one.level for one in others]
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    spreading.setLevel(ERROR)
+    for one in others:
+        one.setLevel(ERROR)
     try:
         yield
     finally:
-        spreading.setLevel(level)
+        for one, level in zip(others, levels, strict=True):
+            one.setLevel(level)
         logging.set_verbosity(verbosity)
         if bars:
             logging.enable_progress_bar()

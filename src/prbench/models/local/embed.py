@@ -6,10 +6,10 @@ window is embedded in pieces whose vectors are averaged by length: nothing is cu
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -102,6 +102,13 @@ class SentenceEncoder:
     def prepare(self) -> None:
         """Load the weights."""
         _ = self._model
+
+    def foreseen_seconds(self, tokens: int, length: int) -> float:
+        """What embedding texts of so many tokens would take here, each of about this length."""
+        from transformers import AutoModel
+
+        window = length if self.window is None else min(length, self.window)
+        return self.checkpoint.foreseen_seconds(AutoModel, self._options, tokens, window)
 
     @cached_property
     def _model(self) -> Any:
@@ -196,15 +203,13 @@ class SimilarityRater:
 
         return self.encoder.checkpoint.parameter_count(AutoModel)
 
-    computes_once: ClassVar[Literal["texts"]] = "texts"
-    """What several prompts share and is computed once."""
+    def fresh_texts(self, prompts: Iterable[Prompt]) -> set[str]:
+        """The texts that these prompts make it compute, each once."""
+        return {message.content for prompt in prompts for message in prompt.messages}
 
     def foreseen_seconds(self, tokens: int, length: int) -> float:
         """What embedding texts of so many tokens would take here; each text is read on its own."""
-        from transformers import AutoModel
-
-        window = length if self.encoder.window is None else min(length, self.encoder.window)
-        return self.encoder.checkpoint.foreseen_seconds(AutoModel, self.encoder._options, tokens, window)
+        return self.encoder.foreseen_seconds(tokens, length)
 
     def render(self, view: AnswerView) -> Prompt:
         """Each text as a turn of its own: the model sees them one by one."""

@@ -93,12 +93,24 @@ def attention_width(config: Any) -> int:
     return int(heads * each)
 
 
-def matmul_peak(model: Any, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Operations per second of a large matrix product, as the model would make it; measured once per process."""
+def matmul_peak(model: Any, clock: Callable[[], float] | None = None) -> float:
+    """Operations per second of a large matrix product, as the model would make it; measured once per process.
+
+    On processors it is measured in processor time: what else runs there at this moment says little of the hours to
+    come, and would make a forecast many times too long.
+    """
     import torch
 
     device = "cpu" if str(model.device) == "meta" else str(model.device)  # on disk: brought here to be computed
+    clock = clock or (_processor_seconds if torch.device(device).type == "cpu" else time.perf_counter)
     return _measured_peak(str(model.dtype).removeprefix("torch."), device, torch.get_num_threads(), clock)
+
+
+def _processor_seconds() -> float:
+    """Processor time of this process for each of the threads that a matrix product uses."""
+    import torch
+
+    return time.process_time() / int(torch.get_num_threads())
 
 
 @cache

@@ -7,7 +7,7 @@ share a folder: texts are embedded a chunk at a time, each under a lock.
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +77,18 @@ class FeatureStore:
         if self._table is None:
             return np.zeros((0, 0), dtype=np.float32)
         return np.asarray(self._table[[self._rows[key] for key in keys]])
+
+    def missing(self, texts: Iterable[str]) -> set[str]:
+        """Of some texts, those whose vectors are still to be computed."""
+        if self.folder.is_dir():
+            with files.locked(self.folder / "lock"):
+                self._refresh()
+        return {text for text in texts if _key(text) not in self._rows}
+
+    def foreseen_seconds(self, tokens: int, length: int) -> float:
+        """What computing the vectors of texts of so many tokens would take here."""
+        inner: Any = self.encoder
+        return float(inner.foreseen_seconds(tokens, length)) if hasattr(inner, "foreseen_seconds") else 0.0
 
     def hold_back(self, most: int = MOST_HELD) -> None:
         """Write nothing from now on: at most so many new vectors are kept, in memory, the oldest dropped first.

@@ -1,7 +1,7 @@
 """`personal:DIR`: a trained personalized reward model as a Rater that reads posts and plans and adapts to judgments."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,13 +15,14 @@ from prbench.models.personal import artifact, shipped
 from prbench.models.personal.features import FeatureStore, encoder_revision
 from prbench.models.personal.method import Method, State, Width, make
 from prbench.models.personal.person import keep_judgments, stack
+from prbench.models.personal.pieces import pieces
 from prbench.models.personal.reader import Reader
 from prbench.models.protocols import ModelCard
 from prbench.rank import TextEncoder
 from prbench.types import AnswerView, Channel, Judgment, Message, Outcome, Prompt
 
 if TYPE_CHECKING:
-    from prbench.models.personal.contrast import ContrastRanker
+    from prbench.models.personal.contrast_ranker import ContrastRanker
     from prbench.models.personal.cross import CrossRater
 
 _CHUNK = 256
@@ -116,6 +117,30 @@ class PersonalRater:
             ]
         return Prompt((*messages, Message("question", view.question), Message("answer", view.answer)))
 
+    def fresh_texts(self, prompts: Iterable[Prompt]) -> set[str]:
+        """The pieces of texts whose vectors are still to be computed."""
+        said = {(message.role, message.content) for prompt in prompts for message in prompt.messages}
+        parts = {piece for role, text in said for piece in pieces(text, self._windows.get(role, 0))}
+        encoder = self._reader.encoder
+        return encoder.missing(parts) if isinstance(encoder, FeatureStore) else parts
+
+    @property
+    def _windows(self) -> dict[str, int]:
+        """Sentences in a piece of a text, by what the text is; any other is embedded whole."""
+        posts, answers = self.record.post_window, self.record.answer_window
+        return {
+            "post": posts,
+            "expectation": posts,
+            "answer": answers,
+            "judged better": answers,
+            "judged worse": answers,
+        }
+
+    def foreseen_seconds(self, tokens: int, length: int) -> float:
+        """What embedding texts of so many tokens would take here."""
+        encoder = self._reader.encoder
+        return encoder.foreseen_seconds(tokens, length) if isinstance(encoder, FeatureStore) else 0.0
+
     def rate(self, views: Sequence[AnswerView]) -> Iterator[tuple[int, Outcome]]:
         """Score each view; what is known of a user is read once."""
         for start in range(0, len(views), _CHUNK):
@@ -159,7 +184,7 @@ def load(rest: str, options: ModelOptions) -> "PersonalRater | CrossRater | Cont
 
         return CrossRater(folder, record, options)
     if record.method == "contrast":
-        from prbench.models.personal.contrast import ContrastRanker
+        from prbench.models.personal.contrast_ranker import ContrastRanker
 
         return ContrastRanker(folder, record, options, address)
     try:

@@ -59,6 +59,10 @@ class StanceEncoder:
         """The tuned encoder's own."""
         return self._encoder.checkpoint  # type: ignore[attr-defined]
 
+    def foreseen_seconds(self, tokens: int, length: int) -> float:
+        """What the tuned encoder would take for texts of so many tokens."""
+        return float(self._encoder.foreseen_seconds(tokens, length))  # type: ignore[attr-defined]
+
     def encode(self, texts: Sequence[str]) -> Vectors:
         """P(first pole) of every axis, then P(second pole) of every axis, one row each."""
         vectors = self._encoder.encode(texts)

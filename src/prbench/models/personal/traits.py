@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from prbench.models.ngrams import NGrams, SparseRow, words
-from prbench.models.personal.pieces import pieces
 from prbench.rank import TextEncoder
 
 Floats = npt.NDArray[np.float64]
@@ -38,6 +37,11 @@ class Traits(NamedTuple):
     terms: SparseRow
     dense: Floats
     """Counts, then the vector, scaled."""
+
+    @property
+    def vector(self) -> Floats:
+        """The vector alone, of length 1."""
+        return self.dense[COUNTS:] / VECTOR_SCALE
 
 
 class TraitReader:
@@ -71,15 +75,15 @@ class TraitReader:
 
     def prepare(self, texts: Sequence[str]) -> None:
         """Embed everything that will be asked for in one go."""
-        self._encoder.encode(list(dict.fromkeys(piece for text in texts if words(text) for piece in pieces(text, 1))))
+        self._encoder.encode(list(dict.fromkeys(text for text in texts if words(text))))
 
     def _vectors(self, texts: Sequence[str]) -> Floats:
-        """The mean vector of each text's sentences; zeros for a text without words."""
-        parts = [pieces(text, 1) if words(text) else [] for text in texts]
-        vectors = self._encoder.encode([piece for part in parts for piece in part] or [_ANYTHING]).astype(np.float64)
-        bounds = np.cumsum([0, *map(len, parts)])
-        nothing = np.zeros(vectors.shape[1])
-        return np.stack([vectors[start:end].mean(0) if end > start else nothing for start, end in pairwise(bounds)])
+        """The vector of each text; zeros for a text without words."""
+        told = [text for text in texts if words(text)]
+        vectors = self._encoder.encode(told or [_ANYTHING]).astype(np.float64)
+        found = np.zeros((len(texts), vectors.shape[1]))
+        found[[place for place, text in enumerate(texts) if words(text)]] = vectors[: len(told)]
+        return found
 
     def _counts(self, question: str, answer: str, nearness: float, runs: set[tuple[str, ...]]) -> Floats:
         found, asked = words(answer), set(words(question))

@@ -1,13 +1,14 @@
-"""Where a model works: accuracy by category and by what decides a pair, each cell leading to the pairs behind it."""
+"""Accuracy of a model by category and by what decides a pair, each cell leading to the pairs behind it."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
+import numpy as np
 from markupsafe import Markup
 
 from prbench.report.page.evidence import ReportedRun, ReportEvidence
-from prbench.results import Credit, Measure
+from prbench.results import Measure
 from prbench.show import Table, interval
 from prbench.show.charts import figure, heat_class, heat_table
 from prbench.show.charts.heat import HeatCell
@@ -76,9 +77,11 @@ def _categories(entry: ReportedRun) -> Mapping[str, Estimate]:
 
 def _axes(entry: ReportedRun) -> dict[str, Estimate]:
     """Accuracy by axis; a pair that several axes decide counts under each."""
-    groups: dict[str, list[Credit]] = defaultdict(list)
-    for credit in entry.credits[str(entry.headline)].rows:
-        for axis in credit.row.stances:
-            groups[axis].append(credit)
+    groups: dict[str, list[int]] = defaultdict(list)
+    rows = entry.credits[str(entry.headline)].rows
+    for index, place in enumerate(rows.places.tolist()):
+        for axis in rows.pairs.stances[place]:
+            groups[axis].append(index)
     measure = Measure(entry.config.seed, entry.config.resamples)
-    return {axis: measure.accuracy(f"report axis {axis}", rows) for axis, rows in groups.items()}
+    parts = ((axis, rows.take(np.array(found))) for axis, found in groups.items())
+    return {axis: measure.accuracy(f"report axis {axis}", part) for axis, part in parts}

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from prbench.report.page.evidence import ReportedRun, ReportEvidence, credit_by_pair
-from prbench.results import BaselineResult, ContextResult, Credits, rank_credits
+from prbench.report.page.evidence import ReportedRun, ReportEvidence
+from prbench.results import BaselineResult, ContextResult, Credits, rank_rows
 from prbench.show import interval, percent
 from prbench.show.charts import interval_mark, interval_scale
 from prbench.show.page import Section, context_label, context_words, fill
@@ -20,7 +20,7 @@ class RankingLine(NamedTuple):
     label: str
     context: str
     scored: ContextResult | BaselineResult
-    """What the result says of this model in this context."""
+    """Result of this model in this context."""
     credits: Credits
     baseline: bool = False
 
@@ -100,7 +100,7 @@ def _baselines(evidence: ReportEvidence) -> list[RankingLine]:
 
 
 def _standings(lines: Sequence[RankingLine]) -> dict[str, Standing]:
-    places = rank_credits({_name(line): credit_by_pair(line.credits) for line in lines})
+    places = rank_rows({_name(line): line.credits.rows for line in lines})
     return {place.name: place for place in places} if len(places) > 1 else {}
 
 

@@ -34,7 +34,7 @@ class RewardError(RuntimeError):
 
 @dataclass
 class Tally:
-    """What became of all items so far."""
+    """Counts of what became of all items so far."""
 
     asked: int = 0
     scored: int = 0
@@ -78,7 +78,7 @@ class RewardClient:
         self.url = url.rstrip("/")
         self.on_error = on_error
         self.tally = Tally()
-        """What became of all items so far."""
+        """Counts of what became of all items so far."""
         self._lock = threading.Lock()
         self._retries = retries
         self._max_wait_s = max_wait_s
@@ -99,7 +99,7 @@ class RewardClient:
         self.close()
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close all connections to the server."""
         self._http.close()
 
     def score(self, items: Sequence[ScoreItem | Mapping[str, Any]]) -> list[float | None]:
@@ -138,7 +138,7 @@ class RewardClient:
         return self._scores("/rank", {**body, **({"plan": list(plan)} if plan else {})}, len(answers))
 
     def health(self) -> dict[str, Any]:
-        """Who is served."""
+        """Return the server's description of its model and state."""
         response = self._send("GET", "/health", None)
         return dict(_json(response)) if response.is_success else self._refuse(response)
 

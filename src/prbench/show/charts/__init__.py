@@ -1,7 +1,7 @@
 """CHARTS: numbers in, inline SVG out. Pure functions; every chart says in words what it shows.
 
-A chart carries a `<title>` and a `<desc>` for whoever does not see it, and is put on a page beside a table of the same
-numbers (`figure`). Colours come from classes, so a chart follows the theme; no style attribute, no script.
+A chart carries a `<title>` and a `<desc>` for readers who do not see it, and is put on a page beside a table of the
+same numbers (`figure`). Colours come from classes, so a chart follows the theme; no style attribute, no script.
 """
 
 from prbench.show.charts.calibration import reliability

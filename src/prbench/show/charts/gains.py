@@ -1,4 +1,4 @@
-"""For whom something is gained and for whom it is lost: users by their gain, zero in the middle."""
+"""Chart of gains and losses: users by their gain, zero in the middle."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""How a model's accuracy spreads over users, with the tenth for whom it does worst."""
+"""Histogram of a model's accuracy over users, with the tenth for whom it does worst."""
 
 from collections.abc import Iterator, Sequence
 

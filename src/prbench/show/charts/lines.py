@@ -70,7 +70,7 @@ def line_chart(
 
 
 def line_bounds(lines: Sequence[ChartLine]) -> tuple[float, float]:
-    """From the lowest to the highest that is drawn; bands count for the main lines only.
+    """Return the lowest and the highest value that is drawn; bands count for the main lines only.
 
     Example:
         >>> line_bounds([ChartLine("tea", [LinePoint(1, 0.5, 0.25, 0.75)])])

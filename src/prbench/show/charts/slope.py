@@ -1,4 +1,4 @@
-"""Accuracy from context to context: does the line rise with the user's own posts and fall with somebody else's?"""
+"""Slope chart of accuracy from context to context: up with the user's own posts, down with another user's."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
@@ -26,7 +26,7 @@ class ContextPoint(NamedTuple):
 
     @property
     def value(self) -> float | None:
-        """The accuracy itself."""
+        """Value of the accuracy, None where there is none."""
         return self.accuracy.value if self.accuracy else None
 
 

@@ -154,17 +154,17 @@ class Section(NamedTuple):
     """One part of a report. A study that wants to be seen hands one of these to `report_page`."""
 
     id: str
-    """Also its anchor."""
+    """Identifier, which is also the section's anchor."""
     title: str
     lead: str
-    """What to look for, in a sentence or two."""
+    """Advice on what to look for, in a sentence or two."""
     body: Markup
     nav: str = ""
     """Its name in the bar on top; empty keeps it out."""
 
 
 def context_words(name: str) -> str:
-    """What a model is shown in a context, in words.
+    """Return what a model is shown in a context, in words.
 
     Example:
         >>> print(context_words("retrieved@5"))

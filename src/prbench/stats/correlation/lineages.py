@@ -28,16 +28,16 @@ class LineageAgreement:
 
     lineages: int
     value: Estimate
-    """With its percentile interval over lineages drawn whole."""
+    """Coefficient with its percentile interval over lineages drawn whole."""
     p: float | None
     """Two-sided: twice the share of such draws that fall on the other side of 0."""
     between: float | None
-    """Over the lineages' means."""
+    """Coefficient over the lineages' means."""
     between_p: float | None
     within: float | None
-    """Over what is left of each model once its lineage's mean is taken off."""
+    """Coefficient over what is left of each model once its lineage's mean is taken off."""
     within_p: float | None
-    """From shuffles within lineages."""
+    """P-value of `within`, from shuffles within lineages."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a benchmark says of downstream use beyond what another number (generic accuracy, say) says already."""
+"""Partial correlation: what a benchmark says of downstream use beyond another number (generic accuracy, say)."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How often chance alone agrees as well: all orders of the models up to 8 of them, drawn orders beyond."""
+"""Permutation test of a coefficient against chance: all orders of up to 8 models, drawn orders beyond."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class PermutationTest:
     chance: float
     """Mean over all orders: in closed form, or over those looked at where only some models change places."""
     chance_high: float | None
-    """What 95 % of orders do not exceed."""
+    """Value that 95 % of orders do not exceed."""
 
 
 def permutation_test(

@@ -33,7 +33,7 @@ class Design(NamedTuple):
 
 
 class Power(NamedTuple):
-    """What a study of one design would find."""
+    """Findings to expect of a study of one design."""
 
     power: float
     """Share of studies with p below the level in the right direction."""
@@ -41,7 +41,7 @@ class Power(NamedTuple):
     """Mean of the rank correlation that they would print."""
     low: float
     high: float
-    """Where the middle 90 % of it lie."""
+    """Upper end of the middle 90 % of it; `low` is the lower end."""
 
 
 def simulated_power(
