@@ -1,4 +1,4 @@
-"""From a log of what people liked to a suite that nobody can score on without knowing the user.
+"""Mirrored suites made from a log of what people liked: no model can score on them without knowing the user.
 
 For every two items that users disagree on, equally many users are taken from each side and coupled one to one: both
 halves of a couple meet the same question and texts with opposite labels. Any function of question and texts is

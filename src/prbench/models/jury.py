@@ -29,20 +29,20 @@ _HOSTED = ("chat", "anthropic", "gemini", "http")
 
 @dataclass(frozen=True, slots=True)
 class JurorAnswer(AnswerView):
-    """What one juror sees of one answer."""
+    """View that one juror has of one answer."""
 
     juror: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class JurorPair(PairView):
-    """What one juror sees of a pair."""
+    """View that one juror has of a pair."""
 
     juror: int = 0
 
 
 class _Said(NamedTuple):
-    """What one juror's calls come to."""
+    """Result of one juror's calls."""
 
     status: str
     reason: str = ""
@@ -147,7 +147,7 @@ class Jury:
 
     @property
     def effort(self) -> Effort:
-        """What the jurors computed, together."""
+        """Effort of all jurors together."""
         found = Effort()
         for juror in self.jurors:
             found += getattr(juror, "effort", None) or Effort()
@@ -155,7 +155,7 @@ class Jury:
 
     @property
     def note(self) -> str | None:
-        """What the jurors have to say, each by name."""
+        """Notes of the jurors, each by name."""
         said = [(juror.card.address, getattr(juror, "note", None)) for juror in self.jurors]
         return "; ".join(f"{address}: {note}" for address, note in said if note) or None
 
@@ -166,7 +166,7 @@ class Jury:
                 juror.prepare()
 
     def seats(self, view: PairView) -> tuple[View, ...]:
-        """What each juror is asked about a pair, one after the other: one view, or one for each answer."""
+        """Return the views of a pair for each juror, one after the other: one view, or one for each answer."""
         found: list[View] = []
         for number, juror in enumerate(self.jurors):
             if _rates(juror):
@@ -176,7 +176,7 @@ class Jury:
         return tuple(found)
 
     def render(self, view: View) -> Prompt:
-        """What a juror receives; of a plain pair, what the first one does."""
+        """Return the prompt that a juror receives; of a plain pair, that of the first juror."""
         if not isinstance(view, JurorAnswer | JurorPair):
             view = self.seats(cast(PairView, view))[0]
         juror, plain = seated(self, view)
@@ -205,7 +205,7 @@ class Jury:
                 yield places[index], outcome
 
     def verdict(self, outcomes: Sequence[Outcome], order: str) -> Mapping[str, Any]:
-        """What the jurors' outcomes come to, as fields of a record."""
+        """Return the jury's verdict on the jurors' outcomes, as fields of a record."""
         said = list(self._each(outcomes))
         failed = [(number, one.reason) for number, one in enumerate(said) if one.status == "failed"]
         if failed:
@@ -290,7 +290,7 @@ def _by_scores(first: Outcome, second: Outcome) -> _Said:
 
 
 def seated(model: Any, view: View) -> tuple[Any, View]:
-    """Who is asked by a view, and with what: of a juror's view the juror, else the model itself."""
+    """Return the model that a view asks, and the view it gets: the juror of a juror's view, else the model itself."""
     if isinstance(view, JurorAnswer):
         return model.jurors[view.juror], AnswerView(**_fields(view))
     if isinstance(view, JurorPair):

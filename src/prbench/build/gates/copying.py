@@ -29,7 +29,7 @@ class RubricCopying:
 
     @property
     def rule(self) -> str:
-        """What passes."""
+        """Rule of what passes."""
         return f"< {self.words_in_a_row} words of the rubric in a row, no whole title of ≥ {LEAST_TITLE}"
 
     def check(self, drafts: Sequence[Draft]) -> dict[str, str]:

@@ -28,7 +28,7 @@ class NearDuplicates:
 
     @property
     def rule(self) -> str:
-        """What passes."""
+        """Rule of what passes."""
         return f"similarity of any two answers < {self.least:.2f} (word 5-grams)"
 
     def check(self, drafts: Sequence[Draft]) -> dict[str, str]:
@@ -68,7 +68,7 @@ class NearDuplicates:
 
 
 def _without(drafts: Sequence[Draft], reasons: Mapping[str, str]) -> list[Draft]:
-    """What is left once the refused drafts have gone with their other halves."""
+    """Return what is left once the refused drafts have gone with their other halves."""
     gone = {couple(draft) for draft in drafts if draft.id in reasons}
     return [draft for draft in drafts if couple(draft) not in gone]
 

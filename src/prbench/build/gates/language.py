@@ -29,7 +29,7 @@ class SameLanguage:
 
     @property
     def rule(self) -> str:
-        """What passes."""
+        """Rule of what passes."""
         return f"question and answers in one language, ≤ {self.foreign:.0%} of a text in others"
 
     def check(self, drafts: Sequence[Draft]) -> dict[str, str]:

@@ -28,7 +28,7 @@ class LengthRatio:
 
     @property
     def rule(self) -> str:
-        """What passes."""
+        """Rule of what passes."""
         return f"longer ÷ shorter answer ≤ {self.most:.2f} (words)"
 
     def check(self, drafts: Sequence[Draft]) -> dict[str, str]:

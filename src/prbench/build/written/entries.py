@@ -40,7 +40,7 @@ class WrittenEntry(NamedTuple):
     id: str
     user: str
     text: str
-    """As a post of the profile."""
+    """Text of the entry as a post of the profile."""
     category: str
     time: float | None
     question: str = ""

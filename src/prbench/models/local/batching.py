@@ -18,7 +18,7 @@ Item = tuple[Encoding, ...]
 
 
 class Scored(NamedTuple):
-    """What became of one item."""
+    """Outcome of one item."""
 
     position: int
     score: float | None

@@ -32,16 +32,16 @@ _MOST_CHARACTERS = 200_000
 _SPEAKING = 1024
 """The default limit on a reply's tokens: ample for a verdict, too little for a model that thinks before it."""
 _THINKING = 16_384
-"""What a model that thinks is given in its place."""
+"""Largest number of tokens for a model that thinks, in its place."""
 _HOPELESS = 5
-"""As many first calls, all refused for one reason, are enough to know that the others would be."""
+"""Number of first calls, all refused for one reason, that are enough to know that the others would be."""
 _REFUSING = frozenset({400, 422})
 _UNSUPPORTED = re.compile(
     r"unsupported|not supported|does not support|not support|unrecognized|unknown|unexpected|invalid|extra|forbidden"
     r"|not permitted|not allowed|deprecated|only the default|cannot be used",
     re.IGNORECASE,
 )
-"""How endpoints say that a parameter is at fault."""
+"""Words by which endpoints say that a parameter is at fault."""
 _LONGEST_COMPLAINT = 4000
 _OTHER_WORD = {"max_tokens": "max_completion_tokens"}
 _LENGTH_LIMITS = frozenset({"max_tokens", "max_completion_tokens", "maxOutputTokens"})
@@ -58,7 +58,7 @@ _DISPENSABLE = {
 
 
 class Completion(NamedTuple):
-    """What a chat model wrote."""
+    """Reply of a chat model."""
 
     text: str
     finish: str
@@ -72,7 +72,7 @@ class Completion(NamedTuple):
 
     @property
     def cut_off(self) -> str:
-        """Where the text stopped, for a message."""
+        """Place where the text stopped, for a message."""
         spent = f"{self.usage['tokens_out'] or 'too many'} tokens"
         if self.thought and not self.text.strip():
             return f"cut off while thinking, after {spent}: raise --max-tokens"
@@ -116,11 +116,11 @@ class Completions:
         self._answered = False
         self._refusals: dict[str, int] = {}
         self.effort = Effort()
-        """Over the replies that say how much of the prompt the server's prefix cache held."""
+        """Effort over the replies that say how much of the prompt the server's prefix cache held."""
 
     @property
     def note(self) -> str | None:
-        """What was changed for this endpoint, and how much was thought; None where nothing was."""
+        """Note on what was changed for this endpoint, and how much was thought; None where nothing was."""
         said = list(self._learned.values())
         if self._thought_tokens:
             said.append(f"{self._thought_tokens:,} of {self._written_tokens:,} tokens written were thoughts")
@@ -204,7 +204,7 @@ class Completions:
             meter.abandon(number)
 
     def _cleared(self, said: Said) -> Said:
-        """Without the key, which a server may have sent in pieces that only together are one."""
+        """Remove the key from a reply, which a server may have sent in pieces that only together are one."""
         return said if said.text is None else said._replace(text=self.wire.without_key(said.text))
 
     def _fitted(self, call: Call) -> Call:
@@ -315,7 +315,7 @@ def _numbers(body: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
 
 
 def _complaint(text: str) -> str:
-    """What an error reply says of the request, without its general kind (`invalid_request_error`)."""
+    """Return what an error reply says of the request, without its general kind (`invalid_request_error`)."""
     try:
         value = json.loads(text)
     except ValueError:

@@ -39,7 +39,7 @@ class _Health(BaseModel):
     revision: str = ""
     reads: frozenset[Channel] = frozenset()
     context: str = ""
-    """Of a reward server of ours: what it shows the model of a user."""
+    """Context of a reward server of ours: what it shows the model of a user."""
 
 
 class _Error(BaseModel):
@@ -119,7 +119,7 @@ class HttpRater:
 
     @property
     def card(self) -> ModelCard:
-        """Who answers, as the server says."""
+        """Description of the model, as the server gives it."""
         return self._card
 
     def render(self, view: AnswerView) -> Prompt:
@@ -178,7 +178,7 @@ class HttpRater:
 
 
 def _told(refused: StatusRefused, count: int) -> _Scores | None:
-    """What a server says of each item where it could score none of them."""
+    """Return what a server says of each item where it could score none of them."""
     try:
         body = _Scores.model_validate_json(refused.text)
     except ValidationError:

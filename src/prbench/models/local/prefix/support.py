@@ -13,7 +13,7 @@ from prbench.models.local.prefix.plan import Cost, Piece, PrefixStep
 from prbench.models.local.prefix.tree import Tree
 
 _PASS_IN_TOKENS = {"cpu": 24.0}
-"""What beginning a pass costs, as tokens: weights are read once per pass (measured; see benchmarks/scoring.py)."""
+"""Cost of beginning a pass, as tokens: weights are read once per pass (measured; see benchmarks/scoring.py)."""
 _PASS_IN_TOKENS_ELSEWHERE = 600.0
 _ATTENTION_SLOWDOWN = {"mask": 1.6, "branches": 1.3}
 """Attention under a mask runs at about 60 % of the speed of the matrix products, branch by branch at 75 %."""
