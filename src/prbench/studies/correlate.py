@@ -1,4 +1,4 @@
-"""Does the benchmark's ranking of reward models carry over to downstream use, and better than a rival's?
+"""Correlation of the benchmark's ranking of reward models with downstream use, beside that of a rival.
 
 The primary endpoint is Spearman's ρ, tested once per study and corrected for their number; all other coefficients
 describe. Fewer than four reward models are refused: nothing can be said of them.

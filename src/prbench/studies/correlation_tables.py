@@ -100,7 +100,7 @@ def _readers(study: StudyAgreement, shown: Readers) -> Table:
 
 
 def _by_lineage(scored: Agreement) -> list[str]:
-    """What holds between and within lineages, where models come in some."""
+    """Return what holds between and within lineages, where models come in some."""
     found = scored.lineages
     if found is None:
         return []

@@ -37,7 +37,7 @@ _LOOK_TOKENS = 8192
 
 
 class CrossConfig(Frozen):
-    """How a cross-encoder is trained; everything here changes the weights and names the training that is resumed."""
+    """Settings of a cross-encoder's training; everything here changes the weights and names what is resumed."""
 
     method: Literal["cross"] = "cross"
     base: str = "embed:minilm"

@@ -1,4 +1,4 @@
-"""Nothing that a model will be tested on may be in its training: checked by content, not by id."""
+"""Check that nothing a model will be tested on is in its training: by content, not by id."""
 
 import re
 import unicodedata

@@ -23,7 +23,7 @@ class TokenExample(NamedTuple):
 
     ids: tuple[int, ...]
     target: int
-    """Where the text starts; the loss is taken from here on, and only here."""
+    """Start of the text; the loss is taken from here on, and only here."""
 
 
 class Pack(NamedTuple):
@@ -32,7 +32,7 @@ class Pack(NamedTuple):
     prefix: tuple[int, ...]
     rests: tuple[tuple[int, ...], ...]
     targets: tuple[int, ...]
-    """How many tokens at the end of each rest are learned."""
+    """Number of tokens at the end of each rest that are learned."""
 
     @property
     def tokens(self) -> int:
@@ -41,7 +41,7 @@ class Pack(NamedTuple):
 
 
 class Losses(NamedTuple):
-    """Of one pack: summed over its target tokens."""
+    """Losses of one pack: summed over its target tokens."""
 
     total: Tensor
     tokens: int

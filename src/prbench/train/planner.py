@@ -1,4 +1,4 @@
-"""From a split to a planner's folder: checks, examples, training, adapter."""
+"""Training of a planner, from a split to its folder: checks, examples, training, adapter."""
 
 import json
 import shutil
@@ -30,7 +30,7 @@ _FRAME_BYTES = 1200
 
 
 class PlannerRecord(Frozen):
-    """How a planner came to be: `planner.json` of its folder."""
+    """Record of a planner's training: `planner.json` of its folder."""
 
     identity: str
     options: PlannerConfig
@@ -113,7 +113,7 @@ class PlanLesson:
 
     @property
     def user(self) -> str:
-        """Whose question it is."""
+        """User whose question it is."""
         return self.need.pair.user
 
     @property
@@ -142,7 +142,7 @@ class PlanLesson:
 
 
 class Lessons(NamedTuple):
-    """What can be learned from some pairs."""
+    """Lessons that can be learned from some pairs."""
 
     taught: list[PlanLesson]
     left_out: int

@@ -1,4 +1,4 @@
-"""`bt`: one reward for everybody (Bradley and Terry 1952). On mirrored pairs it must stay at ½."""
+"""`bt`: one reward for all users (Bradley and Terry 1952). On mirrored pairs it must stay at ½."""
 
 from typing import ClassVar
 
@@ -28,7 +28,7 @@ class BradleyTerry(Method):
         )
 
     def person(self, person: Person) -> State:
-        """Nothing."""
+        """Return an empty state, since nothing is known of a user."""
         return ()
 
     def reward(self, state: State, items_BCF: Tensor) -> Tensor:

@@ -49,7 +49,7 @@ class IdealPoint(Method):
         return (mixture @ self.prototypes,)
 
     def _judged(self, person: Person, ideal_BM: Tensor) -> Tensor:
-        """How the labelled pairs move the mixture, (B, K)."""
+        """Return the change of the mixture by the labelled pairs, (B, K)."""
         better, worse = self.place(person.chosen_BSF), self.place(person.rejected_BSF)
         scale = ideal_BM.shape[-1] ** 0.5
         offset = ((worse**2).sum(-1) - (better**2).sum(-1)) / scale

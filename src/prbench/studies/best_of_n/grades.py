@@ -38,12 +38,12 @@ class Graded(Frozen):
 
     @property
     def place(self) -> ItemCandidate:
-        """Which candidate of which item."""
+        """Place of the candidate: its item and its number."""
         return (self.item, self.candidate)
 
 
 class Exam(Frozen):
-    """What is known of a judge: `judge.json`."""
+    """Examination of a judge: `judge.json`."""
 
     key: str
     """Content hash over the judge, the pairs it was examined on and their rubrics."""
@@ -60,7 +60,7 @@ class Exam(Frozen):
 
 
 class JudgingEstimate(NamedTuple):
-    """What judging will take."""
+    """Estimate of what judging will take."""
 
     calls: int
     tokens: int
@@ -112,7 +112,7 @@ def _journal(path: Path) -> Journal[tuple[ItemCandidate, str], Graded]:
 
 
 class Judging:
-    """What is still to be judged.
+    """Gradings that are still to be made.
 
     Args:
         judge: Who judges.
@@ -136,7 +136,7 @@ class Judging:
                     self._add((item.id, candidate.key), item.grading(candidate.text))
 
     def estimate(self, exam: Exam) -> JudgingEstimate:
-        """What the open gradings will take, known before the first of them."""
+        """Return what the open gradings will take, known before the first of them."""
         gradings = list(self._asked.values())
         return JudgingEstimate(len(gradings), self._judge.forecast(gradings), len(gradings) * exam.seconds_each)
 

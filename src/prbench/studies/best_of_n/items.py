@@ -14,17 +14,17 @@ from prbench.types import Pair
 
 
 class StudyItem(NamedTuple):
-    """A user's question."""
+    """Question of one user."""
 
     id: str
     pair: Pair
     """One of the pairs in which this user asks this; its answers play no part."""
     unit: str
-    """What is independent of what: the couple on mirrored suites, else the user."""
+    """Unit that is independent of the others: the couple on mirrored suites, else the user."""
     question: str
     """Label of the question."""
     tags: dict[str, str]
-    """Of the pair, with all axes of the user's rubric for this question."""
+    """Tags of the pair, with all axes of the user's rubric for this question."""
 
     def grading(self, answer: str) -> Grading:
         """An answer to be held against this user's rubric."""
