@@ -12,12 +12,14 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, fields
 from statistics import fmean
 from typing import Any, Literal, NamedTuple, cast, get_args
+from urllib.parse import urlsplit
 
 from prbench.config import ModelOptions, digest
 from prbench.errors import AddressError, BudgetError, ModelError
 from prbench.models.effort import Effort
 from prbench.models.protocols import Comparer, Model, ModelCard, Rater
 from prbench.models.registry import load_model, schemes
+from prbench.models.remote.dialects import DIALECTS
 from prbench.types import AnswerView, Choice, JurorVerdict, Outcome, PairView, Prompt
 
 Rule = Literal["majority", "mean"]
@@ -66,6 +68,7 @@ def load(rest: str, options: ModelOptions) -> "Jury":
     for address, juror in zip(addresses, jurors, strict=True):
         if not hasattr(juror, "render"):
             raise AddressError(f"{address!r} cannot sit in a jury: it asks nothing", hint="name a model that is asked")
+    _check_key(jurors, options.key_env)
     if rule == "mean":
         _check_scales(jurors)
     return Jury(jurors, rule)
@@ -92,6 +95,17 @@ def _parse(rest: str) -> tuple[list[str], Rule]:
     if doubled := [address for address, count in Counter(addresses).items() if count > 1]:
         raise AddressError(f"'jury:{rest}' names {doubled[0]!r} twice", hint="a juror has one voice")
     return addresses, rule
+
+
+def _check_key(jurors: Sequence[Model], key_env: str | None) -> None:
+    """A key belongs to one host: one variable for jurors on several would send it to all of them."""
+    addresses = [juror.card.address for juror in jurors if juror.card.address.partition(":")[0] in DIALECTS]
+    hosts = dict.fromkeys(urlsplit(address.partition("@")[2]).hostname or "?" for address in addresses)
+    if key_env is not None and len(hosts) > 1:
+        raise ModelError(
+            f"--key-env {key_env} would send one key to {' and '.join(hosts)}",
+            hint="leave it out: OpenAI, Anthropic and Gemini have variables of their own; or name jurors of one host",
+        )
 
 
 def _check_scales(jurors: Sequence[Model]) -> None:

@@ -7,7 +7,8 @@ the endpoint's own error, and told in the run's record. A refusal that meets eve
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -137,7 +138,18 @@ class Completions:
         async def job(client: httpx.AsyncClient, index: int) -> Outcome:
             return await self._answer(client, call(index), partial(read, index), meter)
 
-        return stream(count, job, self.wire.open, self.concurrency)
+        return self._unless_hopeless(stream(count, job, self.wire.open, self.concurrency))
+
+    def _unless_hopeless(self, replies: Generator[tuple[int, Outcome]]) -> Iterator[tuple[int, Outcome]]:
+        """Hold refusals back until a call is answered: a run in which all are refused ends and records none of them."""
+        held: list[tuple[int, Outcome]] = []
+        with closing(replies):
+            for reply in replies:
+                held.append(reply)
+                if self._answered or _alike(reply[1].reason) not in self._refusals:
+                    yield from held
+                    held.clear()
+        yield from held
 
     async def _answer(
         self, client: httpx.AsyncClient, call: Call, read: Callable[[Completion], Outcome], meter: Meter | None
@@ -234,7 +246,7 @@ class Completions:
         """End the run where every first call is refused for one reason: the others would be, too."""
         if self._answered or error.status not in _REFUSING:
             return
-        reason = re.sub(r"[0-9]+", "#", error.reason)[:120]
+        reason = _alike(error.reason)
         self._refusals[reason] = self._refusals.get(reason, 0) + 1
         if self._refusals[reason] >= _HOPELESS:
             raise ModelError(
@@ -249,9 +261,10 @@ class Completions:
         if before is not None:
             usage = {name: value + before.usage[name] for name, value in usage.items()}
         text = said.text or ""
-        thought = said.thought or (said.finish == "length" and "<think" in text and "</think" not in text)
-        if thought and said.finish == "length" and "</think" not in text and "<think" in text:
+        if said.finish == "length" and "<think" in text and "</think" not in text:
             text = ""  # all of it was thought
+        # Tokens that were spent on no text were spent on thoughts, also where the endpoint does not show them.
+        thought = said.thought or (said.finish == "length" and not text.strip())
         finish = "refused" if said.finish == "refused" or (said.text is None and said.finish == "stop") else said.finish
         return Completion(text, finish, usage, thought, said.tokens)
 
@@ -285,6 +298,11 @@ class Completions:
         limits = [value for name, value in numbers if name in _LENGTH_LIMITS]
         replies = max((value for name, value in numbers if name in _REPLIES), default=1)
         return self.price.most_usd(size, max(limits, default=_THINKING) * max(1, replies))
+
+
+def _alike(reason: str) -> str:
+    """A refusal without its numbers: two that differ in nothing else have one cause."""
+    return re.sub(r"[0-9]+", "#", reason)[:120]
 
 
 def _numbers(body: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
