@@ -39,7 +39,7 @@ class Session:
     """A run that is resolved and ready.
 
     Args:
-        config: What to run.
+        config: Settings of the run.
         model: A model in place of the configuration's address.
         suite: Pairs in place of the configuration's suite.
         address: By which another process can open `model` as well, if there is one.

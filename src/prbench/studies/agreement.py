@@ -77,7 +77,7 @@ class CoefficientGap(Frozen):
 
 
 class RivalAgreement(Frozen):
-    """The same models and outcome, with another benchmark in the place of ours."""
+    """Agreement of the same models and outcome with another benchmark in the place of ours."""
 
     suite: str
     split: str

@@ -70,7 +70,7 @@ class Matched(NamedTuple):
         return found if named and len(set(found)) >= correlation.LEAST_LINEAGES else None
 
     def only(self, kept: Sequence[int]) -> "Matched":
-        """The same with some of the models alone."""
+        """Return the match with some of the models alone."""
         items = self.items and ItemScores(self.items.scores[kept], self.items.clusters)
         earned = ItemScores(self.benchmark.items.scores[kept], self.benchmark.items.clusters)
         contexts = [self.benchmark.contexts[at] for at in kept]

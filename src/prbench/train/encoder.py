@@ -79,8 +79,8 @@ class Tuning:
     """One tuning, from a base encoder to a folder.
 
     Args:
-        options: How.
-        texts: What shows which stance.
+        options: Settings of the tuning.
+        texts: Texts with the stances they show.
         axes: The axes of the stances.
         held_out: Answers of held-out questions with their stances, to say how well it goes; nothing is chosen by them.
         encoder: A loaded `SentenceEncoder`: its model is tuned in place.

@@ -23,7 +23,7 @@ def check_splits(
     """Check a training against all splits that a model may be tested on.
 
     Args:
-        train: What is learned from.
+        train: Pairs that are learned from.
         everything: All pairs at hand, with the tag `split`.
         validation: What early stopping looks at.
         extra: Other texts that are learned from.

@@ -89,8 +89,8 @@ class Loop(ABC, Generic[ModuleT]):
     Subclasses say what a step's loss is, how validation is measured and what makes it another one.
 
     Args:
-        options: How.
-        method: What is trained.
+        options: Settings of the training.
+        method: Module that is trained.
         folder: Where checkpoint and model are kept.
     """
 

@@ -36,7 +36,7 @@ class Pack(NamedTuple):
 
     @property
     def tokens(self) -> int:
-        """Tokens that are computed."""
+        """Number of tokens that are computed."""
         return len(self.prefix) + sum(map(len, self.rests))
 
 
@@ -91,7 +91,7 @@ def target_losses(model: Any, pack: Pack, *, through: bool = True) -> Losses:
 
     Args:
         model: The language model.
-        pack: What it reads.
+        pack: Pack that it reads.
         through: Whether gradients flow back through the shared tokens as well.
     """
     width, most, count = max(map(len, pack.rests)), max(pack.targets), len(pack.rests)

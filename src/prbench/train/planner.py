@@ -26,7 +26,7 @@ from prbench.types import Frozen, Message, Pair, Prompt
 
 RECORD = "planner.json"
 _FRAME_BYTES = 1200
-"""More than all that the prompt and a chat template say around question and posts."""
+"""Number of bytes beyond all that the prompt and a chat template say around question and posts."""
 
 
 class PlannerRecord(Frozen):
@@ -67,7 +67,7 @@ def train_planner(
         options: Language model, and how to train.
         out: Folder of the planner, for `lm:DIR`.
         suite: Name or path; its pairs need posts and rubric aspects.
-        split: What is learned from.
+        split: Split that is learned from.
         portion: The part of it that is learned from; default: all.
         validation: Whose loss decides which weights are kept: other users, other questions.
         listener: Hears of each look at validation.

@@ -58,7 +58,7 @@ class Look(NamedTuple):
 
     step: int
     loss: float | None
-    """Per target token, mean over the steps since the last look; None before the first step."""
+    """Loss per target token, mean over the steps since the last look; None before the first step."""
     validation_loss: float
     best: bool
 
@@ -88,9 +88,9 @@ class PlannerTraining:
     """One training of a planner.
 
     Args:
-        options: How.
+        options: Settings of the training.
         model: The base, and what tokenises for it; its weights are adapted in place, in a copy of their own.
-        train: What to learn.
+        train: Lessons to learn from.
         validation: Other users' other questions.
         folder: Where the checkpoint is kept.
     """

@@ -40,7 +40,7 @@ def fit_flaw(sound: Sound, equal: Sequence[tuple[Traits, Traits]]) -> Floats:
     """Fit the weights of f on the vector; zeros where no flawed answer is at hand.
 
     Args:
-        sound: What is learned from.
+        sound: Material that is learned from.
         equal: Pairs of sound answers.
     """
     sound.reader.prepare([text for pair in sound.flawed for text in (pair.question, pair.chosen, pair.rejected)])
@@ -62,7 +62,7 @@ def fit_spoilt(sound: Sound, spoilt: Sequence[Unsound], strangers: Mapping[str, 
     kinds are told apart from sound answers each by its own counts.
 
     Args:
-        sound: What is learned from.
+        sound: Material that is learned from.
         spoilt: Texts that are no answers.
         strangers: For each question a reader that has not seen its answers.
     """

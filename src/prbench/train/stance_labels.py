@@ -79,7 +79,7 @@ def labelled(
     """All texts that show a stance on one of the axes; every piece of an answer does, of a post in pieces one piece.
 
     Args:
-        pairs: Of the training split.
+        pairs: Pairs of the training split.
         passages: Texts that were written to show a stance.
         axes: The axes that count.
         posts: How the users' posts are shown: `none`, `pieces` or `whole`.

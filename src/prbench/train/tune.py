@@ -36,7 +36,7 @@ def tune(
         options: Base encoder, and how to tune.
         out: Folder of the encoder, for `embed:DIR`.
         suite: Name or path; its pairs need the tags `axis` and `pole`.
-        split: What is learned from.
+        split: Split that is learned from.
         portion: The part of it that is learned from; default: all.
         validation: Whose answers tell how well it goes; nothing is chosen by them.
         listener: Hears of each epoch.

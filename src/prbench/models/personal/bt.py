@@ -12,7 +12,7 @@ class BradleyTerry(Method):
     """r(x, u) = w·x + m(x), with a linear part and a small perceptron; the user is not read.
 
     Args:
-        width: Of posts and items.
+        width: Width of posts and items.
         hidden: Width of the perceptron.
         dropout: Share of an item's values left out while training.
     """
@@ -32,5 +32,5 @@ class BradleyTerry(Method):
         return ()
 
     def reward(self, state: State, items_BCF: Tensor) -> Tensor:
-        """The same for every user."""
+        """Return the reward of each item, the same for every user."""
         return (self.linear(items_BCF) + self.perceptron(items_BCF)).squeeze(-1)

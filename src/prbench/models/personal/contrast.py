@@ -31,7 +31,7 @@ from prbench.rank import TextEncoder
 
 NAME = "contrast"
 SEPARATOR = "\0"
-"""Between terms; a line break is a term."""
+"""Separator of terms; a line break is a term."""
 LIMIT = 6.0
 """Log-odds of a side beyond which no reading goes."""
 DOUBT = 0.02

@@ -31,7 +31,7 @@ class ContrastRanker:
 
     Args:
         folder: Where the trained model lies.
-        record: What it is.
+        record: Record of the model.
         options: Device and batches of the encoder.
         address: What it is called; default: by its folder.
     """

@@ -73,12 +73,12 @@ class CrossRater(SequenceClassifier):
 
     Args:
         folder: Where the trained model lies.
-        record: What it is.
+        record: Record of the model.
         options: Device and batches; precision and window are those of the training.
     """
 
     adapts: ClassVar[bool] = False
-    """`fit_user` takes no judgments."""
+    """Whether the model adapts to users: `fit_user` takes no judgments."""
 
     def __init__(self, folder: Path, record: artifact.PersonalRecord, options: ModelOptions) -> None:
         checkpoint = Checkpoint.open(str(folder / FOLDER), f"personal:{folder}")

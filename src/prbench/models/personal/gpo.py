@@ -15,7 +15,7 @@ class GroupPreference(Method):
     Candidates read the context and not each other, so a score does not depend on what else is asked.
 
     Args:
-        width: Of posts and items.
+        width: Width of posts and items.
         hidden: Width of the tokens.
         layers: Depth.
         heads: Attention heads.

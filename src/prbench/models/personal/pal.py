@@ -17,7 +17,7 @@ class IdealPoint(Method):
     where they must, since ‖f(x⁻) − a‖² − ‖f(x⁺) − a‖² is linear in a and so in w.
 
     Args:
-        width: Of posts and items.
+        width: Width of posts and items.
         prototypes: K.
         space: M, the width of the space in which items and users are points.
         dropout: Share of values left out while training.

@@ -39,7 +39,7 @@ class PersonalRater:
 
     Args:
         folder: Where the trained model lies.
-        record: What it is.
+        record: Record of the model.
         method: The module, with its weights.
         encoder: Maps texts to vectors.
         address: What it is called; default: by its folder.

@@ -25,7 +25,7 @@ class StanceEncoder:
 
     Args:
         encoder: The tuned encoder, whose vectors have length 1.
-        folder: Where its head lies.
+        folder: Folder of its head.
         vectors: Whether the encoder's own vector follows the stances.
     """
 
@@ -56,7 +56,7 @@ class StanceEncoder:
 
     @property
     def checkpoint(self) -> Any:
-        """The tuned encoder's own."""
+        """Checkpoint of the tuned encoder."""
         return self._encoder.checkpoint  # type: ignore[attr-defined]
 
     def foreseen_seconds(self, tokens: int, length: int) -> float:

@@ -20,7 +20,7 @@ class UserBradleyTerry(Method):
     takes a stance sₖ(x). A labelled pair says directly on which side of each stance the user is.
 
     Args:
-        width: Of posts and items.
+        width: Width of posts and items.
         stances: K.
         dropout: Share of values left out while training.
         blind: Whether there is a part b(x) that is the same for all users.

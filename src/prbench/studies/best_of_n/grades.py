@@ -72,7 +72,7 @@ def examine_judge(judge: RubricJudge, split: Sequence[Pair], limit: int, known: 
     """Measure a judge's accuracy on labelled pairs, or take what is known of the same judge, pairs and rubrics.
 
     Args:
-        judge: Who is examined.
+        judge: Judge that is examined.
         split: All pairs of the split that is studied; they give the rubrics, as they do for the study's items.
         limit: Most pairs to grade.
         known: An earlier examination, as in `judge.json`.
@@ -115,10 +115,10 @@ class Judging:
     """Gradings that are still to be made.
 
     Args:
-        judge: Who judges.
-        items: Who asks what.
-        candidates: By item.
-        path: Where grades are kept.
+        judge: Judge that grades.
+        items: Questions of users.
+        candidates: Candidates by item.
+        path: File that keeps the grades.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Items: who asks what. One for each user and question, with the rubric that answers will be held to."""
+"""Items of a study: the questions of users."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -58,7 +58,7 @@ def select_items(
         pairs: Of one split, whole.
         judge: Who will grade; an item that it refuses is left out before anything is spent on it.
         limit: Most items, categories and axes in proportion.
-        seed: Of the sample.
+        seed: Seed of the sample.
     """
     items = study_items(pairs)
     reasons = {item.id: judge.refuses(item.grading("An answer.")) for item in items} if judge is not None else {}

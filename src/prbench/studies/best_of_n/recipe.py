@@ -59,7 +59,7 @@ def best_of_n(
     """Make a best-of-N study, or continue one.
 
     Args:
-        settings: What to do.
+        settings: Settings of the study.
         out: Its folder.
         until: The last stage to go through.
         suite: Pairs in place of the suite that the settings name.

@@ -51,7 +51,7 @@ def open_reward_models(models: Iterable[RewardModelConfig], n: int = 2) -> list[
     """Open each model once, one after another, and see whether it can do what is asked of it.
 
     Args:
-        models: Who takes part.
+        models: Models that take part.
         n: The most candidates of an item.
     """
     found = [_noised(ranked) if ranked.noise is not None else _real(ranked, n) for ranked in models]

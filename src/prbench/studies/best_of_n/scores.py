@@ -105,11 +105,11 @@ def score_candidates(
 
     Args:
         path: The model's file.
-        model: Who scores.
+        model: Model that scores.
         builder: Shows answers as the benchmark does.
         context: What of the user is shown.
-        items: Who asks what.
-        candidates: By item.
+        items: Questions of users.
+        candidates: Candidates by item.
         heard: Told how many of how many calls are done.
         budget: Counts what is spent, and stops at its limit; default: no limit.
     """

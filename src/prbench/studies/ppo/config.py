@@ -29,7 +29,7 @@ class PPOConfig(Frozen):
     algorithm: Algorithm = "ppo"
     steps: int = Field(default=40, ge=1)
     prompts: int = Field(default=2, ge=1)
-    """Questions in a step."""
+    """Number of questions in a step."""
     rollouts: int = Field(default=4, ge=2)
     """Answers to each: a reward is held against those of the same question."""
     new_tokens: int = Field(default=56, ge=1)
@@ -67,7 +67,7 @@ class PPOConfig(Frozen):
 
     @property
     def batch(self) -> int:
-        """Answers in a step."""
+        """Number of answers in a step."""
         return self.prompts * self.rollouts
 
     @property

@@ -22,7 +22,7 @@ class TrainingStep(Frozen):
     entropy: float | None
     """Entropy of the policy, per token; None where no pass was made."""
     length: float
-    """Tokens of an answer."""
+    """Mean number of tokens of an answer."""
     ended: float
     """Share of answers that the policy itself brought to an end."""
     dropped: int

@@ -299,7 +299,7 @@ class PPOTraining:
         pairs: Whose questions it is asked; the seed decides which comes when.
         pay: Rewards of answers.
         speech: The policy's tokenizer.
-        options: How to train.
+        options: Settings of the training.
         folder: Where history and checkpoints are kept.
         key: Whom this training belongs to; a checkpoint with another key is refused.
     """

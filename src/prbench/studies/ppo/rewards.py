@@ -41,7 +41,7 @@ class TextReward:
 
     Args:
         pairs: The suite, so that contexts such as `other` mean the same as in the benchmark.
-        model: Who scores.
+        model: Model that scores.
         context: What of the user it is shown; the same under every seed of a training.
 
     Example:
@@ -105,7 +105,7 @@ class TrueReward(TextReward):
 
     Args:
         pairs: The suite, for the users' whole rubrics.
-        judge: Who grades.
+        judge: Judge that grades.
         card: Of the oracle, as it is named in the study.
     """
 

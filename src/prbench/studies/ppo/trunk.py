@@ -86,7 +86,7 @@ class Map(NamedTuple):
     weight: Tensor
     bias: Tensor | None
     change: tuple[Tensor, Tensor] | None = None
-    """An adapter beside it."""
+    """Low-rank adapter beside the map."""
 
     @classmethod
     def of(cls, *linears: Any) -> Self:
@@ -139,7 +139,7 @@ class Policy(nn.Module):
 
     Args:
         model: A causal language model of transformers; it is never changed.
-        rank: Of the adapters.
+        rank: Rank of the adapters.
         layers: How many of the upper layers have adapters; default half of them.
         temperature: Divides the logits, wherever the policy is asked: it is a part of the policy.
         seed: Of the adapters' first values.

@@ -84,7 +84,7 @@ def plan(tree: Tree, cost: Cost, pack_tokens: int, most_tokens: int) -> PrefixPl
 
     Args:
         tree: What there is to compute.
-        cost: What passes cost.
+        cost: Cost of a pass.
         pack_tokens: Tokens to gather in one pack.
         most_tokens: Tokens that no pack may exceed, unless a sequence parts from the others and has more left alone.
     """
