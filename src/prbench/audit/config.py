@@ -49,7 +49,7 @@ class AuditConfig(Frozen):
     evidence_posts: int = 2
     """Posts that must show each stance."""
     profile_posts: int = 5
-    """Fewer posts are hardly a history."""
+    """Fewest posts that make a history."""
     post_words: tuple[int, int] = (15, 140)
     """Words of a post, from and to."""
     correlation: float = 0.6

@@ -26,7 +26,7 @@ class Credit(NamedTuple):
     row: PairRow
     credit: float
     strict: float
-    """1 only if every verdict, in every order and repeat, was right."""
+    """Strict credit: 1 only if every verdict, in every order and repeat, was right."""
     margin: float | None
     """Mean preference for the chosen answer, where the model gives one."""
     records: tuple[Record, ...]

@@ -49,7 +49,7 @@ class Engine:
         self._cache = cache if card.reusable else None
         self.keep = append
         self.listener: RecordListener | None = None
-        """Hears of each finished record."""
+        """Listener that hears of each finished record."""
         self.budget = budget or Budget()
         """Budget, which knows what was spent."""
         self._read = read or verdict_fields

@@ -32,7 +32,7 @@ from prbench.types import CONTEXTS, Context, Judgment
 Json = dict[str, Any]
 
 _FEW_PAIRS = 50
-"""Below so many pairs a run says how little it can show."""
+"""Number of pairs below which a run says how little it can show."""
 
 
 class Session:

@@ -1,4 +1,4 @@
-"""An answer must not carry the profile: what a post says belongs to its user, and would tell who is asking."""
+"""Gate against answers that carry the profile: what a post says belongs to its user, and would tell who is asking."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -19,11 +19,11 @@ class Person(NamedTuple):
 
     posts_BPD: Tensor
     posts_mask_BP: Tensor
-    """1 where there is a piece."""
+    """Mask of the pieces: 1 where there is one."""
     chosen_BSF: Tensor
     rejected_BSF: Tensor
     shots_mask_BS: Tensor
-    """1 where there is a labelled pair."""
+    """Mask of the shots: 1 where there is a labelled pair."""
 
     @property
     def shots_BSF(self) -> Tensor:

@@ -19,7 +19,7 @@ from prbench.stats.estimate import Estimate
 from prbench.stats.intervals import RESAMPLES
 
 LEAST_LINEAGES = 3
-"""Fewer cannot be drawn anew."""
+"""Fewest lineages that can be drawn anew."""
 
 
 @dataclass(frozen=True, slots=True)

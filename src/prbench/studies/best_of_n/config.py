@@ -91,7 +91,7 @@ def parse_model(text: str) -> RewardModelConfig:
 
 
 class BestOfNConfig(Frozen):
-    """A best-of-N study, resolved."""
+    """Settings of a best-of-N study, resolved."""
 
     models: tuple[RewardModelConfig, ...] = ()
     suite: str = "mirror"

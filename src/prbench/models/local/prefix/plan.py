@@ -46,9 +46,9 @@ class Cost:
 
 
 _SMALLEST_PACK = 256
-"""Below this, matrix products lose speed on every machine seen."""
+"""Smallest pack: below it, matrix products lose speed on every machine seen."""
 _LARGEST_PACK = 1024
-"""Above this, matrix products gain nothing, and what lies between them leaves the processor's caches."""
+"""Largest pack: above it, matrix products gain nothing, and what lies between them leaves the processor's caches."""
 
 
 class Piece(NamedTuple):
