@@ -238,7 +238,7 @@ def weighed(taste: Any, flaw: Any, soundness: FlawTrust) -> Any:
     Example:
         >>> strict = FlawTrust(trust=1.0, slope=2.0, doubt=4.0)
         >>> round(float(weighed(-2.0, 0.0, strict)), 1), round(float(weighed(-2.0, 5.0, strict)), 1)
-        (-1.9, 4.4)
+        (-1.9, 4.7)
     """
     by_flaw = soundness.slope * np.abs(flaw) - soundness.doubt
     decided, free = -np.logaddexp(0, -by_flaw), -np.logaddexp(0, by_flaw)
