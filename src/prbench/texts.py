@@ -38,7 +38,7 @@ _FEWEST_RUNS = 0.6
 MOST_COMPARED = 100
 """A text that is close to more others than this is known for it without being compared with all of them."""
 _ROUNDING = 1e-9
-"""0.14 × 50 is 7, but in floats a little more."""
+"""Tolerance of a product in floats: 0.14 × 50 is 7, but in floats a little more."""
 
 
 def words(text: str) -> list[str]:

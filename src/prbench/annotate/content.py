@@ -21,7 +21,7 @@ class AnnotatorJudgment(NamedTuple):
 
     annotator: int
     pair: str
-    """Its id in the suite."""
+    """Id of the pair in the suite."""
     texts: str
     """Equal for pairs with the same question and the same two answers, such as the halves of a mirror couple."""
     chosen_first: bool

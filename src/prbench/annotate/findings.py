@@ -91,11 +91,11 @@ class StudyFindings:
     texts: int
     """Number of these that differ in question or answers: the halves of a mirror couple do not."""
     quality: Mapping[str, DimensionFinding]
-    """Empty in mode self."""
+    """Findings by dimension; empty in mode self."""
     preference: PreferenceFinding
     people: tuple[PersonFinding, ...]
     claim: StudyClaim | None
-    """None in mode self."""
+    """Claim of the study; None in mode self."""
 
     def to_json(self) -> dict[str, object]:
         """The report as `--format json` prints it."""
@@ -120,7 +120,7 @@ def find(store: Store, *, margin: float = 0.5, seed: int = 0, resamples: int = R
     Args:
         store: The study's file; people may still be at work in it.
         margin: The largest difference of ratings that counts as equal quality.
-        seed: Of the bootstrap.
+        seed: Seed of the bootstrap.
         resamples: Behind each interval.
     """
     found = gather(store)

@@ -12,7 +12,7 @@ from prbench.annotate.people import now
 LEAST = 3
 MOST = 100
 LONGEST = 10_000
-"""Characters of one post."""
+"""Largest number of characters of one post."""
 
 
 class OwnPosts(NamedTuple):

@@ -34,7 +34,7 @@ class AnnotatorSession(NamedTuple):
 
 
 def now() -> str:
-    """The moment, in UTC."""
+    """Return the current time, in UTC."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 

@@ -19,8 +19,8 @@ class RequestRefused(Exception):
     """A request that is answered with a message instead of what it asked for.
 
     Args:
-        status: Of the response.
-        title: What is wrong.
+        status: Status code of the response.
+        title: Short text of what is wrong.
         text: What became of the request.
         link: The way out: address and words.
     """

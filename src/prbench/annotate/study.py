@@ -67,7 +67,7 @@ class Opened(NamedTuple):
     store: Store
     study: AnnotationStudy
     invitations: tuple[Invitation, ...]
-    """Only for a new study: of an old one the file knows no more than hashes."""
+    """Links for the annotators, only of a new study: of an old one the file knows no more than hashes."""
 
 
 def open_study(path: Path, suite: Suite, options: AnnotationConfig) -> Opened:

@@ -12,7 +12,7 @@ from prbench.texts import near_duplicates, sentences, words
 
 @dataclass(frozen=True)
 class RepeatedTexts:
-    """No answer and no post is written twice."""
+    """Check that no answer and no post is written twice."""
 
     settings: AuditConfig
 

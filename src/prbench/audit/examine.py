@@ -49,7 +49,7 @@ class Audit(Frozen):
 
     @property
     def verdict(self) -> CheckVerdict:
-        """The gravest of all."""
+        """Gravest verdict of all findings."""
         return worst(finding.verdict for finding in self.findings)
 
     @property

@@ -117,7 +117,7 @@ def _correlations(corpus: Corpus) -> Iterator[_Correlation]:
 
 @dataclass(frozen=True)
 class DemographicAssociation:
-    """No stance goes with who the person is."""
+    """Check that no stance goes with who the person is."""
 
     settings: AuditConfig
     people: People

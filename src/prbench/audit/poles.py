@@ -117,7 +117,7 @@ def _tokens(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class PolePreference:
-    """No rater that is not shown the user prefers one pole of an axis by far."""
+    """Check that no rater that is not shown the user prefers one pole of an axis by far."""
 
     settings: AuditConfig
     opinions: Sequence[Opinion]

@@ -26,10 +26,10 @@ class Opinion:
 
     rater: str
     preference: Floats
-    """1 if it prefers the contrast's first answer, 0 if the second, ½ for a tie; NaN where it did not say."""
+    """Preference in each contrast: 1 for the first answer, 0 for the second, ½ for a tie; NaN where it did not say."""
 
     def credits(self, corpus: Corpus) -> Floats:
-        """Its credit on every pair: 1 if the chosen answer won, ½ for a tie; NaN where it did not say."""
+        """Return the rater's credit on every pair: 1 if the chosen answer won, ½ for a tie, NaN without an opinion."""
         credits = [self.preference[place] if forward else 1 - self.preference[place] for place, forward in corpus.shown]
         return np.array(credits, dtype=np.float64)
 

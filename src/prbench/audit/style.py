@@ -102,7 +102,7 @@ class StyleDifference:
     """Difference of a measure between two sides."""
 
     axis: str
-    """Empty where chosen and rejected answers were compared."""
+    """Axis of the difference; empty where chosen and rejected answers were compared."""
     sides: tuple[str, str]
     measure: str
     means: tuple[float, float]

@@ -15,7 +15,7 @@ class LogDivision(NamedTuple):
     """A log divided into what is shown of a user and what the user is asked."""
 
     context: Indices
-    """Rows of the log."""
+    """Rows of the log that are context."""
     context_user: Indices
     """The user of each context row."""
     asked: Preferences

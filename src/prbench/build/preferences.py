@@ -16,7 +16,7 @@ class Preferences(NamedTuple):
     prefers_low: Flags
 
     def take(self, rows: Indices | Flags) -> "Preferences":
-        """Some of the rows."""
+        """Return some of the rows."""
         return Preferences(self.user[rows], self.low[rows], self.high[rows], self.prefers_low[rows])
 
     def pair_codes(self, items: int) -> Indices:

@@ -43,7 +43,7 @@ class Asker(Protocol):
 
 
 class InProcess:
-    """Asks the model here."""
+    """Asker that uses the model in this process."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -122,7 +122,7 @@ class WorkerEfforts:
         self.replaced = 0
         """Workers that died and were replaced."""
         self.frozen = 0
-        """Those of them that stood still and were ended for it."""
+        """Number of these that stood still and were ended for it."""
         self._notes: dict[str, None] = {}
 
     def add(self, tally: WorkerEffort) -> None:

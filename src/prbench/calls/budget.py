@@ -181,7 +181,7 @@ class Budget:
         A model that announces its requests is stopped where it sends them, so that what is under way is not lost.
 
         Args:
-            cost_usd: What it cost.
+            cost_usd: Cost of the request.
             more: Whether something is still to be asked: the last answer leaves nothing to stop.
         """
         if self._announced:

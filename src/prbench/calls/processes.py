@@ -32,11 +32,11 @@ FROZEN_SECONDS = 10.0
 
 
 class WorkerProcesses(WorkerEfforts):
-    """Asks in several processes.
+    """Asker that uses several processes.
 
     Args:
         origin: Which model, and where.
-        workers: How many processes.
+        workers: Number of processes.
     """
 
     def __init__(self, origin: ModelOrigin, workers: int) -> None:

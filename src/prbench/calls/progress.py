@@ -23,7 +23,7 @@ class ProgressLine:
         self._began = self._said = time.monotonic()
 
     def one_more(self) -> None:
-        """One more is done."""
+        """Count one more as done."""
         self.at(self._done + 1, self._total)
 
     def at(self, done: int, total: int, more: str = "") -> None:

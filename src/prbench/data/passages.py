@@ -2,7 +2,7 @@
 
 Training material only: they tune an encoder to tell stances apart, are no suite, and no number is measured on them.
 Each situation comes in four texts, a post and an answer at each of the axis's two poles: the topic says nothing. A wish
-is what somebody asks for outright, plain or negated.
+is what a person asks for outright, plain or negated.
 """
 
 from collections.abc import Iterable

@@ -181,7 +181,7 @@ class Embedded(NamedTuple):
     name: str
     """Name of the suite, with its version where it has versions."""
     version: str
-    """Empty for a suite without versions."""
+    """Version of the suite; empty for a suite without versions."""
     file: Path
     posts: Path | None = None
     """The suite whose people's posts are shown beside the questions of this one."""

@@ -65,7 +65,7 @@ class Suite(Sequence[Pair]):
 
     Args:
         pairs: The pairs.
-        record: Where they came from.
+        record: Record of their origin.
         hashes: A hash of each, where they are known.
 
     Example:

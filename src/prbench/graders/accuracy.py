@@ -52,11 +52,11 @@ def examine(
     """Let a judge grade both answers of every pair; equal gradings are asked once.
 
     Args:
-        judge: Who is examined.
+        judge: Judge that is examined.
         pairs: With their labels; for a judge that was trained, none that it was trained on.
         tags: The rubrics, by pair id, as `rubric_tags` finds them. Needed where the pairs are a sample: a pair that was
             left out may name an axis of the same rubric.
-        seed: Of the interval's resampling.
+        seed: Seed of the interval's resampling.
     """
     tags = rubric_tags(pairs) if tags is None else tags
     asked = [tuple(Grading.of(pair, text, tags[pair.id]) for text in (pair.chosen, pair.rejected)) for pair in pairs]

@@ -41,7 +41,7 @@ class ChatJudge:
         return self._writer.card.model_copy(update={"parameters": {**self._writer.card.parameters, **parameters}})
 
     def refuses(self, grading: Grading) -> str | None:
-        """A rubric without aspects."""
+        """Refuse a rubric without aspects."""
         return None if grading.aspects else "the rubric has no aspects"
 
     def forecast(self, gradings: Sequence[Grading]) -> int:

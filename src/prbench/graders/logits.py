@@ -94,7 +94,7 @@ class LogitJudge:
                 yield place, self._grade(readings, sum(len(asked[reading.request][1].ids) for reading in readings))
 
     def _requests(self, grading: Grading) -> list[LogitRequest]:
-        """One per aspect; under `#contrast` those for the answer that says nothing come after them."""
+        """Return one request per aspect; under `#contrast` those for the answer that says nothing come after them."""
         answers = [grading.answer, *([NOTHING] if self._mode == "contrast" else [])]
         columns = [token for tokens in self._digits for token in tokens]
         shown = [Grading(grading.question, answer, grading.aspects) for answer in answers]

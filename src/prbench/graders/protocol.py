@@ -16,7 +16,7 @@ from prbench.models import ModelCard
 from prbench.types import Aspect, Frozen, Pair, Status
 
 HIGHEST = 2.0
-"""Each aspect is worth 0 (missed), 1 (met in part) or 2 (met), as in LaMP-QA and the paper."""
+"""Highest grade of an aspect: 0 (missed), 1 (met in part) or 2 (met), as in LaMP-QA and the paper."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -188,7 +188,7 @@ def compare_by_rank(
     """A Ranker as a Comparer: each pair is a list of two.
 
     Args:
-        ranker: Who ranks.
+        ranker: Model that ranks.
         views: Pairs, each asked as it stands.
         margins: Whether a difference of scores is in log-odds, and so a margin.
     """

@@ -57,7 +57,7 @@ class Matcher:
 
 
 def assigned(similarities: npt.ArrayLike, threshold: float) -> int:
-    """Most one-to-one matches at or above a threshold.
+    """Return the largest number of one-to-one matches at or above a threshold.
 
     Example:
         >>> assigned([[0.9, 0.8], [0.7, 0.1]], 0.5)

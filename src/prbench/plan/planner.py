@@ -43,7 +43,7 @@ class Planner:
     """Infers what users expect, one plan for each distinct question and profile.
 
     Args:
-        generator: Who writes.
+        generator: Model that writes the plans.
         ranker: Chooses posts where not all fit the generator's window.
         max_tokens: Most tokens of a plan.
     """

@@ -39,7 +39,7 @@ class Held(Frozen):
     expected: int
     """Aspects that the user truly has."""
     planned: int = 0
-    """Lines of the plan."""
+    """Number of lines of the plan."""
     matched: int = 0
     other: str = ""
     """The other user whose aspects it is held against as well."""
@@ -73,11 +73,11 @@ class PlanQuality(Frozen):
     lines: Estimate
     """Number of lines in a plan."""
     own: Mapping[Figure, Estimate]
-    """Held against the aspects of the plan's user."""
+    """Figures against the aspects of the plan's user."""
     strict: Mapping[Figure, Estimate]
-    """The same, with unread plans as misses."""
+    """Figures as in `own`, with unread plans as misses."""
     other: Mapping[Figure, Estimate]
-    """Held against another user's aspects."""
+    """Figures against another user's aspects."""
     personal: Mapping[Figure, Estimate]
     """Own less other: what is known of the user."""
     other_same_question: int
@@ -90,7 +90,7 @@ def hold(
     """Hold plans against the aspects of their users and of others.
 
     Args:
-        needs: What was planned for.
+        needs: Needs that were planned for.
         plans: By need; one that is not there has failed.
         matcher: Says which aspects a plan's lines match.
         everyone: The needs of all users of the suite, to find others among.

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 _TYPES = {"u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "f32": np.float32}
 _ALIGN = 8
 CHUNK_CHARACTERS = 400_000
-"""About how much text is unpacked at once to show a single pair."""
+"""Approximate number of characters that are unpacked at once to show a single pair."""
 
 Array = NDArray[Any]
 Part = tuple[str, int, int]

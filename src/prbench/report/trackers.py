@@ -171,5 +171,5 @@ def _name(run: Finished) -> str:
 
 
 def _identity(run: Finished) -> str:
-    """The same for the same settings and answers, wherever the folder lies."""
+    """Return an identity that is the same for the same settings and answers, wherever the folder lies."""
     return digest([run.loaded.config.identity(), run.records_fingerprint])[:16]

@@ -20,7 +20,8 @@ class Metric(NamedTuple):
 
     definition: str
     compute: Callable[[Sequence[Credit], Mean], Estimate | None] | None = None
-    """None where `results.measure` computes it; a metric that these pairs cannot have returns None."""
+    """Function of the metric; None where `results.measure` computes it. A metric that these pairs cannot have returns
+    None."""
 
 
 def _strict(rows: Sequence[Credit], mean: Mean) -> Estimate:

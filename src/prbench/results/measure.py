@@ -44,7 +44,7 @@ class Measure:
     """Computes metrics with one seed and one number of resamples.
 
     Args:
-        seed: Of all resampling.
+        seed: Seed of all resampling.
         resamples: Bootstrap resamples for each interval.
         by: Tags to report groups by.
         stances: What each user of the suite wants on each axis, to sort the users shown under `other`.
@@ -70,7 +70,7 @@ class Measure:
         self._jurors = jurors
 
     def context(self, name: str, credits: Credits) -> ContextResult:
-        """Everything about one context."""
+        """Return the result of one context."""
         rows = credits.rows
         categories = self._groups(name, rows, rows.pairs.column("category"))
         by = {tag: self._groups(name, rows, rows.pairs.tag(tag)) for tag in self._by}

@@ -82,7 +82,7 @@ def published_scores(suite: str, rows: PairRows, credits: Credits, name: str, me
     Args:
         suite: Name of the suite.
         rows: All pairs of the run.
-        credits: What the model earned.
+        credits: Credits that the model earned.
         name: Of the context, to seed resampling.
         mean: Computes a mean with its interval.
     """

@@ -143,7 +143,7 @@ class PlansResult(Frozen):
     plans: int
     statuses: Mapping[str, int]
     quality: PlanQuality | None
-    """None where it was not measured."""
+    """Quality of the plans; None where it was not measured."""
 
 
 class Timing(Frozen):

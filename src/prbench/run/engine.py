@@ -27,7 +27,7 @@ class Engine:
 
     Args:
         card: Of the model that is asked.
-        asker: Who asks it.
+        asker: Asker of the model.
         cache: Answers of earlier runs; None asks everything anew.
         append: Takes each finished record.
         budget: Counts what is spent, and stops resumably at its limit.
@@ -45,13 +45,13 @@ class Engine:
     ) -> None:
         self._card = card
         self.asker = asker
-        """Knows what was computed."""
+        """Asker, which knows what was computed."""
         self._cache = cache if card.reusable else None
         self.keep = append
         self.listener: RecordListener | None = None
-        """Hears of each finished record."""
+        """Listener that hears of each finished record."""
         self.budget = budget or Budget()
-        """Knows what was spent."""
+        """Budget, which knows what was spent."""
         self._read = read or verdict_fields
         self._outcomes: dict[str, Outcome] = {}
         """Answers that some record still waits for."""

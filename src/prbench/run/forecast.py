@@ -46,9 +46,9 @@ class Forecast(Frozen):
     tokens_computed: int | None
     """Tokens left of them for a local model that computes shared beginnings or texts once; None for any other."""
     cost_usd: float | None
-    """None where the model has no price."""
+    """Cost of the calls; None where the model has no price."""
     time_s: float | None
-    """None where there is nothing to estimate it from."""
+    """Seconds of the calls; None where there is nothing to estimate them from."""
 
 
 def forecast(session: Session, done: Records, cache: CallCache | None, planning: Planning | None = None) -> Forecast:

@@ -144,7 +144,7 @@ class _Bar:
         self._rich.start()
 
     def update(self, done: int, status: str) -> None:
-        """Show where we are."""
+        """Show the number done and the status."""
         self._rich.update(self._task, completed=done, status=status)
 
     def stop(self) -> None:

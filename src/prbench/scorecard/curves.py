@@ -36,7 +36,7 @@ class CurvePoint(Frozen):
     """Number of posts, None for all."""
     accuracy: Estimate
     change: Estimate | None = None
-    """Against the first point of the curve, pair by pair."""
+    """Difference from the first point of the curve, pair by pair."""
     without_verdict: float | None
     run: str
 
@@ -49,7 +49,7 @@ class Curves(Frozen):
     failed: str = ""
     trace: str = ""
     cold_start: CurvePoint | None = None
-    """No posts, no judged pairs."""
+    """Point with no posts and no judged pairs."""
     shots_with_posts: tuple[CurvePoint, ...] = ()
     shots_without_posts: tuple[CurvePoint, ...] = ()
     posts: tuple[CurvePoint, ...] = ()

@@ -56,7 +56,7 @@ def measure_latency(
         model: Who is asked, here and now.
         pairs: What about; the first two are asked untimed.
         builder: Shows the pairs' users to the model.
-        context: How they are shown.
+        context: Context in which they are shown.
         seed: Of the words' order; default: another one each time, so that no earlier measurement left anything.
     """
     draw = random.Random(time.time_ns() if seed is None else seed)  # noqa: S311 - order of words, no secret

@@ -49,7 +49,7 @@ def load_average() -> float | None:
 
 
 def _processor() -> str:
-    """Its name, which Linux tells in a file and other systems through the standard library."""
+    """Return the processor's name, which Linux tells in a file and other systems through the standard library."""
     listing = Path("/proc/cpuinfo")
     if listing.is_file():
         for line in listing.read_text(encoding="utf-8", errors="replace").splitlines():

@@ -44,7 +44,7 @@ class ScorecardRow(Frozen):
     """Accuracy where the couple's other half is shown: 1 − accuracy is right."""
     without_verdict: Estimate | None = None
     training_pairs: int | None = None
-    """None for a model that was not trained by `prbench train`."""
+    """Number of training pairs; None for a model that was not trained by `prbench train`."""
     latency: Latency | None = None
     verdict: Verdict | None = None
     misses: tuple[str, ...] = ()

@@ -151,7 +151,7 @@ class _Face:
         return _scores(await _unless_gone(request, self._service.rank(asked, _patience_s(request))))
 
     async def get_reward(self, request: Request) -> Response:
-        """The same for OpenRLHF, whose client knows only success and failure: one item without a score fails all."""
+        """Score for OpenRLHF, whose client knows only success and failure: one item without a score fails all."""
         items = await self._in_thread_if_large(self._remote_items, await self._body(request))
         scored, _ = await _unless_gone(request, self._service.score(items, _patience_s(request)))
         for place, one in enumerate(scored):
@@ -186,7 +186,7 @@ class _Face:
         return JSONResponse(shown, 200 if health["status"] == "ready" else 503)
 
     async def metrics(self, request: Request) -> Response:
-        """All that was counted."""
+        """Return all that was counted."""
         return PlainTextResponse(self._service.metrics_text(), media_type="text/plain; version=0.0.4")
 
     def _known(self, request: Request) -> bool:

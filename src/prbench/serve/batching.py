@@ -98,11 +98,11 @@ class Batcher:
     """Owner of the model: nothing else may ask it, or change what it knows of a user.
 
     Args:
-        model: Who scores.
+        model: Model that scores.
         show: Makes views of a request's items; called in the model's thread only.
-        limits: Of batches and queue.
+        limits: Limits of batches and queue.
         metrics: Counts.
-        cost: What an item costs.
+        cost: Function that gives the cost of an item.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class Batcher:
         """Score a request's items, in their order; cancelling it takes what still waits out of the queue.
 
         Args:
-            items: Of one request.
+            items: Items of one request.
             within_s: How long the client waits, where it said so.
 
         Raises:
@@ -281,7 +281,7 @@ class Batcher:
             return True
 
     def _do_a_chore(self) -> None:
-        """Only one: scores do not wait for all that was judged, nor the other way round."""
+        """Do one chore only: scores do not wait for all that was judged, nor the other way round."""
         with self._changed:
             if not self._chores:
                 return

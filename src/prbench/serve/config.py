@@ -32,7 +32,7 @@ class ServeConfig(Frozen):
     seed: int = 0
     host: str = LOOPBACK
     port: int = Field(default=8000, ge=0, le=65535)
-    """0 takes any free one."""
+    """Port to listen on; 0 takes any free one."""
     token_env: str | None = None
     """The environment variable with the bearer token that clients must send."""
     insecure: bool = False

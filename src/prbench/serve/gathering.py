@@ -24,7 +24,7 @@ class Waiting(NamedTuple):
     shared: float = 0
     """Cost of question and posts: computed once for all candidates of a question."""
     answer: Hashable = None
-    """Equal for equal answers."""
+    """Key that is equal for equal answers."""
 
 
 class Load(NamedTuple):

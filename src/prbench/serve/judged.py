@@ -24,7 +24,7 @@ class JudgedTexts:
     """Knows how much of each user's judgments the model has read lately.
 
     Args:
-        batcher: Who asks the model.
+        batcher: Batcher that asks the model.
         judged: What a user has judged, in order.
     """
 
@@ -58,7 +58,7 @@ class JudgedTexts:
                 self._read[user] = len(judged)
 
     def forget(self) -> None:
-        """Take everything for unread."""
+        """Mark everything as unread."""
         self._read.clear()
         self._items = 0
 

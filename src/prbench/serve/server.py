@@ -106,7 +106,7 @@ class DrainingServer(uvicorn.Server):
     """A server that, told to stop, refuses what is new and answers what it has.
 
     Args:
-        config: Of the server.
+        config: Settings of the server.
         service: Whose queue is to run empty.
         drain_s: The most that this may take. A second signal does not wait at all.
     """

@@ -78,10 +78,10 @@ class RewardService:
     """One model behind a queue; made by `open_service`.
 
     Args:
-        model: Who scores; a Ranker scores lists only.
+        model: Model that scores; a Ranker scores lists only.
         views: Makes what it is shown.
-        feedback: What users have judged.
-        limits: Of batches and queue.
+        feedback: Judgments of users.
+        limits: Limits of batches and queue.
         suite: The name of the suite whose users are known.
         choice: All that decides what is shown, beside the context: part of the revision.
         bounds: How much an item or a judgment may hold.
@@ -313,7 +313,7 @@ def open_service(
     """Load model and suite, check that they can be served, and keep them until the block ends.
 
     Args:
-        config: What to serve.
+        config: Settings of the server.
         model: In place of the configuration's address.
         suite: In place of the configuration's suite.
     """

@@ -104,7 +104,7 @@ class Views:
         """Return the model's view of each item, or the reason why there is none.
 
         Args:
-            items: Of one request.
+            items: Items of one request.
             judged: Users who have judged pairs: such a user is shown by name also where there are no posts.
         """
         if self._shown > _RENEWED_AFTER:

@@ -1,4 +1,4 @@
-"""A table is data; how it looks is decided last: for a terminal, Markdown, CSV, LaTeX or JSON."""
+"""Tables as data, whose look is decided last: for a terminal, Markdown, CSV, LaTeX or JSON."""
 
 import csv
 import io

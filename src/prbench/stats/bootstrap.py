@@ -23,7 +23,7 @@ def bootstrap_means(columns: Floats, clusters: Clusters, rng: np.random.Generato
         columns: Values of shape (columns, rows).
         clusters: The labels of the rows.
         rng: Where the draws come from.
-        resamples: How many to draw.
+        resamples: Number of resamples to draw.
 
     Returns:
         Means of shape (columns, resamples); a resample that drew no row at all is left out.

@@ -75,7 +75,7 @@ def stress(
         config: Model, suite, limit and options, with one context.
         out: Folder for the runs and `stress.json`.
         changes: Which ones, by name; default: all.
-        paraphrases: By question.
+        paraphrases: Paraphrases by question.
         model: In place of the configuration's address.
         suite: In place of the configuration's suite.
         cache: Answers of earlier runs; the model is asked once more without it.

@@ -41,10 +41,10 @@ def train_contrast(
     """Fit the model on a split and write it to a folder.
 
     Args:
-        options: How.
+        options: Settings of the fit.
         out: Folder of the model.
         suite: Name or path; its pairs need the tags `axis` and `pole`.
-        split: What is learned from.
+        split: Split that is learned from.
         portion: The part of it that is learned from; default: all.
         validation: What the gains are fitted on; accuracy and loss on it are kept in the record.
         tell: Hears how far it is.

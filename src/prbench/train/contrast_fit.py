@@ -22,41 +22,41 @@ from prbench.types import Frozen, Pair
 
 Tell = Callable[[str], None]
 _ALONE = 0.15
-"""Of an answer alone: what of mₖ is kept, since nothing tells which axis decides."""
+"""Share of mₖ that is kept for an answer alone, since nothing tells which axis decides."""
 
 
 class ContrastConfig(Frozen):
-    """How `contrast` is fitted."""
+    """Settings for fitting `contrast`."""
 
     encoder: str = "embed:minilm"
-    """Whose vectors of answers are compared, frozen."""
+    """Encoder whose vectors of answers are compared, frozen."""
     stances: str = ""
     """A tuned encoder, `embed:DIR#stances`, by which posts and statements are read beside their terms."""
     also: str = "generic"
     """A suite of sound and flawed answers; its pairs of the same split teach what all users want."""
     penalty: float = Field(default=0.03, gt=0)
-    """Of the weights that tell what answers differ in."""
+    """Penalty of the weights that tell what answers differ in."""
     reader_penalty: float = Field(default=0.25, gt=0)
-    """Of the weights that tell where a text stands."""
+    """Penalty of the weights that tell where a text stands."""
     flaw_penalty: float = Field(default=0.1, gt=0)
-    """Of the weights that tell a flawed answer from a sound one."""
+    """Penalty of the weights that tell a flawed answer from a sound one."""
     folds: int = Field(default=4, ge=2)
     """Parts of the training questions; what is no answer is told by the terms of the other parts."""
     seed: int = 0
 
 
 class Material(NamedTuple):
-    """What is learned from, and what the gains are fitted on."""
+    """Material to learn from, and to fit the gains on."""
 
     axes: Axes
     pairs: Sequence[Pair]
-    """Of the training split, with tags that say what decides them."""
+    """Pairs of the training split, with tags that say what decides them."""
     flawed: Sequence[Pair]
     """Sound and flawed answers of the same split."""
     passages: Sequence[Passage]
     """Texts whose stance is known."""
     held: Sequence[Pair]
-    """Of the validation split."""
+    """Pairs of the validation split."""
     held_flawed: Sequence[Pair]
 
 
@@ -77,11 +77,11 @@ class TraitWeights(NamedTuple):
 
 
 class Fitting:
-    """One training.
+    """Fit of one model.
 
     Args:
-        options: How.
-        material: What from.
+        options: Settings of the fit.
+        material: Pairs and passages to learn from.
         encoder: Maps texts to vectors.
         stances: A tuned encoder that reads posts and statements as well.
         tell: Hears how far it is.
@@ -173,7 +173,7 @@ class Fitting:
         return [both for both in found.values() if len(both) == 2]
 
     def _strangers(self) -> dict[str, TraitReader]:
-        """For each question a reader that knows no term from its answers alone, as it will not of unseen answers."""
+        """Return for each question a reader that takes no term from its answers alone, as with unseen answers."""
         questions, found = sorted({question for question, _ in self._asked}), {}
         for fold in range(self._options.folds):
             out = set(questions[fold :: self._options.folds])
@@ -214,7 +214,7 @@ class Fitting:
         return three_way(self.grams.rows([text for text, _ in texts]), labels, self._options.reader_penalty)
 
     def _held(self, texts: Floats, whole: TraitWeights, flaw: Floats) -> gains.HeldReadings:
-        """What all that was fitted says of the validation split."""
+        """Return the readings of the validation split by all that was fitted."""
         held = self._material.held
         rubrics = [tuple(aspect_line(aspect) for aspect in pair.rubric_aspects) for pair in held]
         profiles = {pair.user: tuple(post.text for post in pair.profile) for pair in held}
@@ -246,7 +246,7 @@ class Fitting:
         return gains.ReadPairs(np.stack([size + margin, size - margin], axis=1), flaws)
 
     def _read(self, texts: Sequence[str], weights: Floats) -> gains.TextReading:
-        """What terms and the tuned encoder say of texts."""
+        """Return what terms and the tuned encoder say of texts."""
         terms = np.asarray(self.grams.rows(texts) @ weights[:-1].reshape(len(weights) - 1, -1))
         tuned = None if self._stances is None else stance_logits(self._stances, texts, len(self._index))
         return gains.TextReading(terms.reshape(len(texts), *weights.shape[1:]) + weights[-1], tuned)

@@ -38,14 +38,14 @@ _SORTED_TOGETHER = 8
 
 
 class EncoderConfig(Frozen):
-    """How an encoder is tuned."""
+    """Settings for tuning an encoder."""
 
     base: str = "embed:minilm"
     passages: bool = True
     """Whether the shipped stance passages are used."""
     posts: Literal["none", "pieces", "whole"] = "pieces"
-    """How the training people's posts are used: not at all; those that aspects name as evidence, in pieces of which one
-    shows the stance; or all of them whole, with those that show nothing."""
+    """Use of the training people's posts: not at all; those that aspects name as evidence, in pieces of which one shows
+    the stance; or all of them whole, with those that show nothing."""
     answers: bool = True
     """Whether answers are used beside posts: those of the split, and passages that were written as answers."""
     wishes: bool = False
@@ -55,9 +55,9 @@ class EncoderConfig(Frozen):
     epochs: int = Field(default=3, ge=1)
     batch: int = Field(default=32, ge=1)
     rank: int = Field(default=16, ge=0)
-    """Of what is learned in each layer; 0 tunes the layers whole."""
+    """Rank of what is learned in each layer; 0 tunes the layers whole."""
     layers: int = Field(default=0, ge=0)
-    """How many of the upper layers learn in low rank; 0 is all of them."""
+    """Number of the upper layers that learn in low rank; 0 is all of them."""
     learning_rate: float = Field(default=1e-3, gt=0)
     head_learning_rate: float = Field(default=1e-3, gt=0)
     warmup: int = Field(default=50, ge=0)
@@ -68,7 +68,7 @@ class EncoderConfig(Frozen):
 
 
 class TuneEpoch(NamedTuple):
-    """How an epoch went; `accuracy` is the share of held-out answers' stances that are told right."""
+    """Figures of an epoch; `accuracy` is the share of held-out answers' stances that are told right."""
 
     number: int
     loss: float
@@ -79,8 +79,8 @@ class Tuning:
     """One tuning, from a base encoder to a folder.
 
     Args:
-        options: How.
-        texts: What shows which stance.
+        options: Settings of the tuning.
+        texts: Texts with the stances they show.
         axes: The axes of the stances.
         held_out: Answers of held-out questions with their stances, to say how well it goes; nothing is chosen by them.
         encoder: A loaded `SentenceEncoder`: its model is tuned in place.
@@ -243,12 +243,12 @@ class Tuning:
 
     @property
     def identity(self) -> str:
-        """What this tuning is: another one is not continued."""
+        """Return the identity of this tuning: another one is not continued."""
         return digest({"options": self._options.model_dump(mode="json"), "texts": [list(one) for one in self._texts]})
 
     @property
     def _continued(self) -> str:
-        """What a checkpoint must be of: low rank beside another base's layers would be no encoder at all."""
+        """Return the identity that a checkpoint must have: low rank on another base's layers would be no encoder."""
         return digest({"tuning": self.identity, "base": self._base_revision})
 
     def _check_finished(self) -> None:

@@ -1,4 +1,4 @@
-"""How far each reading of `contrast` is trusted: a few gains, fitted on the validation split.
+"""Trust in each reading of `contrast`: a few gains, fitted on the validation split.
 
 Its people and questions are unseen, so it says how sure the readings of unseen people and answers can be. First the
 gains of posts, statements and answers, by the pairs of the mirror suite under the users' posts and under their rubrics;
@@ -22,7 +22,7 @@ _NEAR = 3.0
 
 
 class TextReading(NamedTuple):
-    """What terms and the tuned encoder say of some texts, (N, K, 2) each."""
+    """Readings of some texts by terms and by the tuned encoder, (N, K, 2) each."""
 
     terms: Floats
     tuned: Floats | None
@@ -36,29 +36,29 @@ class ReadPairs(NamedTuple):
     """Pairs of answers as they were read, the better one first."""
 
     logits: Floats
-    """What they differ in, before it is sharpened, (N, 2, K)."""
+    """Logits of what the answers differ in, before it is sharpened, (N, 2, K)."""
     flaws: Floats
-    """F, (N)."""
+    """Flaw scores F of the pairs, (N)."""
 
 
 class HeldReadings(NamedTuple):
-    """What was read of the validation split."""
+    """Readings of the validation split."""
 
     pairs: ReadPairs
     people: Sequence[TextReading]
     users: Sequence[int]
-    """Whose pair it is, a place among the people, (N)."""
+    """User of each pair, a place among the people, (N)."""
     rubrics: Sequence[TextReading]
     stated: Sequence[int]
-    """Which rubric it has, a place among the rubrics, (N)."""
+    """Rubric of each pair, a place among the rubrics, (N)."""
     near: Floats
-    """How much nearer the rubric is to the better answer, (N)."""
+    """Difference in nearness of the rubric, in favour of the better answer, (N)."""
     flawed: ReadPairs
     """Sound answers beside flawed ones."""
 
 
 class ReadingGains(NamedTuple):
-    """How far each reading is trusted."""
+    """Trust in each reading."""
 
     answers: float
     posts: TextGains
@@ -68,7 +68,7 @@ class ReadingGains(NamedTuple):
 
 
 def fit(held: HeldReadings, seed: int) -> ReadingGains:
-    """All gains."""
+    """Fit all gains on the validation split."""
     found = _least(lambda logs: _taste_loss(held, np.exp(logs)), np.log([1, 2, 1, 1, 2, 1, 1, _NEAR]))
     answers, *rest = (float(gain) for gain in np.exp(found))
     gains = ReadingGains(answers, TextGains(*rest[:3]), TextGains(*rest[3:6]), rest[6], FlawTrust(1, 1, 1))
@@ -103,7 +103,7 @@ class _Shown(NamedTuple):
 
 
 def _shown(held: HeldReadings, gains: ReadingGains, seed: int) -> _Shown:
-    """The pairs of the mirror suite under their users' posts, and the flawed ones under everybody's and nobody's."""
+    """Return the mirror suite's pairs under their users' posts, and the flawed ones under all users' and no posts."""
     people = np.array([one.odds(gains.posts) for one in held.people])
     own = tastes(gains.answers * held.pairs.logits, people[held.users])
     lent = np.random.default_rng(seed).permutation(len(people))[: min(len(people), 10)]

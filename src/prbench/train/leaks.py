@@ -1,4 +1,4 @@
-"""Nothing that a model will be tested on may be in its training: checked by content, not by id."""
+"""Check that nothing a model will be tested on is in its training: by content, not by id."""
 
 import re
 import unicodedata
@@ -23,7 +23,7 @@ def check_splits(
     """Check a training against all splits that a model may be tested on.
 
     Args:
-        train: What is learned from.
+        train: Pairs that are learned from.
         everything: All pairs at hand, with the tag `split`.
         validation: What early stopping looks at.
         extra: Other texts that are learned from.

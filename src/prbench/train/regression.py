@@ -52,7 +52,7 @@ def two_sided(apart: Any, labels: Floats, penalty: float) -> tuple[Floats, Float
     Args:
         apart: The differences, one row each.
         labels: Of each, first all axes on the second side, then all on the first, (N, 2 K).
-        penalty: Of the squared weights.
+        penalty: Penalty of the squared weights.
     """
     wide, axes, sizes = apart.shape[1], labels.shape[1] // 2, abs(apart)
 

@@ -1,4 +1,4 @@
-"""What makes an answer unsound: flaws in the content by its vector, and in its counts that it is no answer at all.
+"""Soundness of answers: flaws in the content, told by the vector, and texts that are no answer, told by counts.
 
 Pairs of sound answers are shown as equally good. A flaw is not looked for in the counts, nor a spoilt answer in the
 vector: they would learn how the examples were made.
@@ -20,16 +20,16 @@ _SPOILT_PENALTY = 0.01
 _TIES = [COUNTS - TELLING, COUNTS - TELLING + 1]
 """The counts that tie an answer to its question: how near it is, and how many of its words it has."""
 _RARER = 1.0
-"""By how much the log-odds of what is no answer are lower than among the examples; chosen on validation."""
+"""Difference by which the log-odds of what is no answer are lower than among the examples; chosen on validation."""
 _NEVER = -20.0
 """Log-odds of a kind that no example was made of."""
 
 
 class Sound(NamedTuple):
-    """What soundness is learned from."""
+    """Material that soundness is learned from."""
 
     penalty: float
-    """Of the weights that tell a flaw."""
+    """Penalty of the weights that tell a flaw."""
     flawed: Sequence[Pair]
     asked: Sequence[tuple[str, str]]
     """Questions and sound answers."""
@@ -37,10 +37,10 @@ class Sound(NamedTuple):
 
 
 def fit_flaw(sound: Sound, equal: Sequence[tuple[Traits, Traits]]) -> Floats:
-    """How f grows with the vector; nothing where no flawed answer is at hand.
+    """Fit the weights of f on the vector; zeros where no flawed answer is at hand.
 
     Args:
-        sound: What is learned from.
+        sound: Material that is learned from.
         equal: Pairs of sound answers.
     """
     sound.reader.prepare([text for pair in sound.flawed for text in (pair.question, pair.chosen, pair.rejected)])
@@ -56,13 +56,13 @@ def fit_flaw(sound: Sound, equal: Sequence[tuple[Traits, Traits]]) -> Floats:
 
 
 def fit_spoilt(sound: Sound, spoilt: Sequence[Unsound], strangers: Mapping[str, TraitReader]) -> Floats:
-    """How u grows with the counts, and where it starts, (2, COUNTS + 1): for broken texts, and for misplaced answers.
+    """Fit the weights of u on the counts, and its start, (2, COUNTS + 1): for broken texts, and for misplaced answers.
 
     A sound answer to another question is as well made as any; only what ties it to the question tells it. So the two
     kinds are told apart from sound answers each by its own counts.
 
     Args:
-        sound: What is learned from.
+        sound: Material that is learned from.
         spoilt: Texts that are no answers.
         strangers: For each question a reader that has not seen its answers.
     """

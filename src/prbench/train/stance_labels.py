@@ -2,7 +2,7 @@
 
 Three sources: the passages that ship with the package; the answers of the training split, whose poles follow from the
 pairs' `axis` and `pole` tags; and the posts that its rubric aspects name as evidence, of which only some piece shows
-the stance, nobody knows which.
+the stance, and it is not known which.
 """
 
 import random
@@ -62,7 +62,7 @@ class Axes:
         return cls(poles)
 
     def stance(self, axis: str, pole: str) -> Stance:
-        """Which side of the axis a pole is."""
+        """Return the side of the axis that a pole is."""
         return Stance(axis, 1 if self.poles[axis][1] == pole else -1)
 
 
@@ -79,7 +79,7 @@ def labelled(
     """All texts that show a stance on one of the axes; every piece of an answer does, of a post in pieces one piece.
 
     Args:
-        pairs: Of the training split.
+        pairs: Pairs of the training split.
         passages: Texts that were written to show a stance.
         axes: The axes that count.
         posts: How the users' posts are shown: `none`, `pieces` or `whole`.
@@ -132,7 +132,7 @@ def people_stances(pairs: Sequence[Pair], axes: Axes) -> dict[str, tuple[Stance,
 
 
 def stated(pair: Pair, axes: Axes) -> list[tuple[Stance, Aspect]]:
-    """Which stance each aspect of a pair states, where that is known: where every aspect is of an axis that decides.
+    """Return the stance that each aspect of a pair states, if known: where every aspect is of an axis that decides.
 
     The aspects of a pair may also say what its user wants and both answers have. Then nothing tells which is which, and
     another pair of the same question, whose answers differ in both, does.

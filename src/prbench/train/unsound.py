@@ -1,4 +1,4 @@
-"""Answers that nobody wants, made by rule from sound ones: soundness is learned on them beside flawed answers."""
+"""Unsound answers, made by rule from sound ones: soundness is learned on them beside flawed answers."""
 
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +20,7 @@ class Unsound(NamedTuple):
 
 
 def unsound(pairs: Sequence[Pair], seed: int) -> Iterator[Unsound]:
-    """For two answers of each question one spoilt answer of each kind."""
+    """Yield one spoilt answer of each kind for two answers of each question."""
     draw = random.Random(f"unsound:{seed}")  # noqa: S311 (a reproducible draw)
     answers: dict[str, list[str]] = {}
     profiles: dict[str, tuple[str, ...]] = {}

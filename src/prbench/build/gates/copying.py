@@ -12,7 +12,7 @@ LEAST_TITLE = 4
 
 @dataclass(frozen=True)
 class RubricCopying:
-    """No answer has `words_in_a_row` words of an aspect or of its reason, nor a whole title.
+    """Gate against answers with `words_in_a_row` words of an aspect or of its reason, or a whole title.
 
     Both answers are looked at: one that was told to avoid an aspect may repeat it too.
 

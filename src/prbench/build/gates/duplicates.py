@@ -1,4 +1,4 @@
-"""A pair whose answers are nearly one text says nothing, and a pair that stands there twice counts twice."""
+"""Gate against pairs whose answers are nearly one text, and pairs that stand there twice."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

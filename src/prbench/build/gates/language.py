@@ -1,4 +1,4 @@
-"""Both answers are in the language of the question: else a pair is decided by what its reader can read."""
+"""Gate for answers in the language of the question: else a pair is decided by what its reader can read."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

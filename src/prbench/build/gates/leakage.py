@@ -1,4 +1,4 @@
-"""An answer must not carry the profile: what a post says belongs to its user, and would tell who is asking."""
+"""Gate against answers that carry the profile: what a post says belongs to its user, and would tell who is asking."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ LEAST_ANSWER = 4
 
 @dataclass(frozen=True)
 class ProfileLeakage:
-    """No answer has `words_in_a_row` words of a post or of the narrative, or a personal detail from one.
+    """Gate against answers with `words_in_a_row` words of a post or the narrative, or a personal detail from one.
 
     Example:
         >>> draft = Draft(id="1", user="ann", question="A pet?", chosen="Rex will not mind a cat.",

@@ -1,4 +1,4 @@
-"""Length must not tell which answer was chosen."""
+"""Gate on lengths, which must not tell the chosen answer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

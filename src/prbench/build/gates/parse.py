@@ -29,7 +29,7 @@ class Kind(NamedTuple):
 
     summary: str
     default: float | None
-    """Its threshold; None where it has none."""
+    """Default threshold; None where it has none."""
     bounds: tuple[float, float]
     make: Callable[[float, Raters], Gate]
     judges: int = 0

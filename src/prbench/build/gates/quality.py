@@ -20,7 +20,7 @@ class EqualQuality:
     """Factuality, relevance and helpfulness (1 to 10 each) differ by at most `most` points.
 
     Args:
-        generator: Who rates.
+        generator: Model that rates.
         most: Points that the answers may lie apart in each dimension.
     """
 

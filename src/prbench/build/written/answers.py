@@ -92,7 +92,7 @@ def collect(tasks: Sequence[WritingTask], replies: Mapping[str, str | Rejection]
     """Drafts out of answers; a task without two different answers is rejected for each question behind it.
 
     Args:
-        tasks: What was written for.
+        tasks: Tasks that were written for.
         replies: By question id and side (`q1/one`, `q1/other`).
     """
     written = WrittenDrafts([], [])

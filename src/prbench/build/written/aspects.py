@@ -76,11 +76,11 @@ def build_aspects(
     Args:
         history: See `read_history`.
         out: The JSONL file of questions with aspects, profile and narrative; journal, rejects and card stand beside it.
-        generator: Who reads the narratives.
+        generator: Model that reads the narratives.
         columns: Field → column of the history, where columns have other names.
         bounds: How much of the history is used.
         decoding: How replies are asked for.
-        limits: When to stop.
+        limits: Limits at which the build stops.
         by_sentence: Ask about one sentence of a narrative at a time, for models too small to keep a format.
         dry_run: BuildEstimate only; nothing is asked or written.
         say: Told how far it is.

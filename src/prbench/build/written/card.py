@@ -60,7 +60,7 @@ class AspectsCard(Frozen):
     left_out: Mapping[str, int]
     """Counts of what was not used of the history, by reason."""
     questions: int
-    """Asked about: kept and rejected together."""
+    """Number of questions asked about, kept and rejected together."""
     kept: int
     given: int
     """Number of those kept with aspects that the history brought itself."""

@@ -44,7 +44,7 @@ class WrittenEntry(NamedTuple):
     category: str
     time: float | None
     question: str = ""
-    """Empty where nothing is asked that a suite could ask again."""
+    """Question of the entry; empty where nothing is asked that a suite could ask again."""
     narrative: str = ""
     told: bool = False
     """Whether the narrative came as such, and is not just the post itself."""

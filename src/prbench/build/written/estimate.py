@@ -23,7 +23,7 @@ class BuildEstimate(Frozen):
     tokens_out: int
     """Tokens of the replies, at a typical length."""
     cost_usd: float | None = None
-    """None where the model has no price."""
+    """Cost of the requests; None where the model has no price."""
 
     def line(self) -> str:
         """Return the estimate in one line.

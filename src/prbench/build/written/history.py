@@ -87,7 +87,7 @@ def read_history(
         path: Posts (`user`, `text`, perhaps `id`, `title`, `category`, `time`), or posts and questions with a
             `narrative`, or questions with a `profile` as in the paper's data.
         columns: Field → column, where columns have other names.
-        bounds: How much is used.
+        bounds: Limits on how much is used.
         ranker: Chooses posts where a profile is too large; BM25 unless given.
 
     Example:

@@ -89,12 +89,12 @@ def build_pairs(
         aspects: What `build_aspects` wrote, or any source of questions with aspects (`lamp-qa=DIR`).
         out: Folder of the suite.
         generator: Who writes both answers, and imagined opposites.
-        options: How.
+        options: Settings of the build.
         columns: Field → column, where columns have other names.
         judges: For the gates `rubric-margin` (one) and `agreement` (two).
         rater: For the gate `quality`.
         decoding: How replies are asked for.
-        limits: When to stop.
+        limits: Limits at which the build stops.
         dry_run: BuildEstimate only; nothing is asked or written.
         say: Told how far it is.
 

@@ -92,7 +92,7 @@ class Publication(NamedTuple):
 
 
 def refuse_foreign(folder: Path) -> None:
-    """Only a folder that an earlier start of a build made, or an empty one, is used."""
+    """Refuse to use a folder that is neither empty nor made by an earlier start of a build."""
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"--out {str(folder)!r} is a file", hint="name a folder")
     ours = any((folder / name).is_file() for name in (ANSWERS, f".{ANSWERS}.lock", GATE_CALLS))

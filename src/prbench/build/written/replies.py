@@ -70,9 +70,9 @@ class Replies:
     """The replies of one model to the requests of a build: asked for where they are missing. Use in a `with` block.
 
     Args:
-        generator: Who writes.
+        generator: Model that writes.
         journal: Append-only JSONL of all replies.
-        decoding: How texts are asked for.
+        decoding: Settings for asking for texts.
         skip_failed: Whether a request that was not answered becomes a rejection.
         say: Told now and then how far it is.
     """

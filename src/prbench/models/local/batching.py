@@ -22,9 +22,9 @@ class Scored(NamedTuple):
 
     position: int
     score: float | None
-    """None where even this item alone did not fit into memory."""
+    """Score of the item; None where even this item alone did not fit into memory."""
     latency_ms: float
-    """This item's share of its batch's time."""
+    """Share of the batch's time that is this item's."""
 
 
 class Padded(NamedTuple):

@@ -141,6 +141,6 @@ class ImplicitReward(PrefixRater):
         return tuple(log_likelihood(encoding.ids, encoding.answer_start) for encoding in item)
 
     def _score(self, values: tuple[tuple[float, ...], ...]) -> float:
-        """Not a number where an answer has no tokens."""
+        """Return the difference of the two models; not a number where an answer has no tokens."""
         policy, reference = (sum(logs) if logs else float("nan") for logs in values)
         return policy - reference

@@ -63,7 +63,7 @@ class OwnCodeRater(LocalRater):
     """A reward model that is computed by code of its own.
 
     Args:
-        checkpoint: Whose code may run.
+        checkpoint: Checkpoint whose code may run.
         options: Device, precision, budget, template.
         way: How the score is read; None takes the first that the model has of `get_score`, `score`, `logits`.
         label: Which column of `logits` is the score, where there are several.
@@ -264,7 +264,7 @@ class PairClassifier:
 
     @property
     def peak_flops(self) -> None:
-        """Not known: operations are not counted here."""
+        """Peak speed, not known: operations are not counted here."""
         return
 
     def render(self, view: PairView | ListView) -> Prompt:

@@ -1,4 +1,4 @@
-"""`contrast`: a reward model that sees answers together: what do they differ in, and where does the user stand on it?
+"""`contrast`: a reward model that sees answers together, finds what they differ in, and where the user stands on it.
 
 Of two answers a and b it says how probable it is that they are told apart by axis k with a on its second side,
 P(k, +), or on its first, P(k, −): a softmax over 2 K classes of z(k, ±) = gₖ(|a − b|) ± mₖ(a − b), linear in the
@@ -10,7 +10,7 @@ log((P(second) + ε) / (P(first) + ε)): a text that says nothing adds nothing. 
     P(a ≻ b | user) = Σₖ P(k, +) σ(Lₖ) + P(k, −) σ(−Lₖ),
 
 with the log-odds T. What statements say by themselves, whatever the axes, is added to T: how much nearer they are to a
-than to b. What everybody prefers goes before taste: F = f(a) − f(b), linear in the vectors, are the log-odds that b is
+than to b. What all users prefer goes before taste: F = f(a) − f(b), linear in the vectors, are the log-odds that b is
 flawed, where one of them is, and a share q(|F|) of the pairs is decided by that: P = q σ(F) + (1 − q) σ(T). To its
 log-odds is added s = h(b) − h(a), where h = log(1 + eᵘ) and eᵘ is the sum of two odds, each log-linear in the counts:
 that a text is broken (empty, repeated, garbled, pasted), and that it answers another question. Of two answers s is
@@ -31,19 +31,19 @@ from prbench.rank import TextEncoder
 
 NAME = "contrast"
 SEPARATOR = "\0"
-"""Between terms; a line break is a term."""
+"""Separator of terms; a line break is a term."""
 LIMIT = 6.0
 """Log-odds of a side beyond which no reading goes."""
 DOUBT = 0.02
 """ε: how probable either side is at least, so that no text settles an axis by itself."""
 _DOUBT = 1.0
-"""Of an answer alone: what u must exceed."""
+"""Level that u must exceed for an answer alone."""
 _TRUST = 0.9
-"""How probable it is that a judged pair was decided by the side the user stands on."""
+"""Probability that a judged pair was decided by the side the user stands on."""
 
 
 class TextGains(NamedTuple):
-    """How far the readings of a text are trusted: its terms, the tuned encoder, and what both say together."""
+    """Trust in the readings of a text: its terms, the tuned encoder, and what both say together."""
 
     terms: float
     tuned: float
@@ -51,7 +51,7 @@ class TextGains(NamedTuple):
 
 
 class FlawTrust(NamedTuple):
-    """How much flaws count: σ(F) is sharpened by `trust`, and q(|F|) = σ(`slope` |F| − `doubt`)."""
+    """Weight of flaws: σ(F) is sharpened by `trust`, and q(|F|) = σ(`slope` |F| − `doubt`)."""
 
     trust: float
     slope: float
@@ -59,7 +59,7 @@ class FlawTrust(NamedTuple):
 
 
 class Leaning(NamedTuple):
-    """What is known of a user."""
+    """Stances of a user, as far as they are known."""
 
     odds: Floats
     """Log-odds for the second side of each axis, (K)."""
@@ -68,7 +68,7 @@ class Leaning(NamedTuple):
 
 
 class Contrast:
-    """What was learned, and how a pair is weighed by it.
+    """Learned weights, and the weighing of a pair by them.
 
     Args:
         weights: The arrays of `weights.safetensors`.
@@ -94,20 +94,20 @@ class Contrast:
         vocabulary = bytes(weights["vocabulary"]).decode().split(SEPARATOR)
         self.grams = NGrams.kept(vocabulary, weights["term_weights"].astype(np.float64))
         self._sides = weights["sides"]
-        """How mₖ and gₖ grow with each trait, (terms + counts + vector, 2, K)."""
+        """Weights of mₖ and gₖ on each trait, (terms + counts + vector, 2, K)."""
         self._bias: Floats = weights["bias"].astype(np.float64)
         self._texts = weights["texts"]
         """Log-odds of either side against nothing that each term of a text adds, (terms + 1, K, 2)."""
         self._flaw: Floats = weights["flaw"].astype(np.float64)
-        """How f grows with the vector."""
+        """Weights of f on the vector."""
         self._spoilt: Floats = weights["spoilt"].astype(np.float64)
-        """How u grows with the counts, and where it starts: of broken texts, of misplaced answers, (2, COUNTS + 1)."""
+        """Weights of u on the counts, and its start: of broken texts, of misplaced answers, (2, COUNTS + 1)."""
         self._typical: Floats = weights["typical"].astype(np.float64)
         """m and f of an answer like any other, (K + 1)."""
 
     @property
     def width(self) -> int:
-        """How wide the encoder's vectors are."""
+        """Width of the encoder's vectors."""
         return int(len(self._sides) - len(self.grams.vocabulary) - COUNTS)
 
     def shares(self, one: Traits, two: Traits) -> Floats:
@@ -149,7 +149,7 @@ class Contrast:
         return float(sound * preferred + flaw - 2 * np.logaddexp(0, spoilt))
 
     def person(self, posts: Sequence[str], plan: Sequence[str]) -> Leaning:
-        """What posts and plan say of a user; what is stated in a post as in a form is read as a plan is."""
+        """Return what posts and plan say of a user; what is stated in a post as in a form is read as a plan is."""
         said = [line for text in plan for line in statements(text) or [text] if words(line)]
         said += [line for text in posts for line in statements(text) if words(line)]
         told = [text for text in posts if words(text) and not statements(text)]
@@ -178,7 +178,7 @@ def stance_logits(stances: TextEncoder, texts: Sequence[str], axes: int) -> Floa
 
 
 def statements(text: str) -> list[str]:
-    """What a form says, a line each; nothing where a text is no form.
+    """Return the statements of a form, a line each; none where a text is no form.
 
     Example:
         >>> statements('{"preference_for_brevity": true, "tone": {"warm": false}, "likes": ["tables", "figures"]}')
@@ -238,7 +238,7 @@ def weighed(taste: Any, flaw: Any, soundness: FlawTrust) -> Any:
     Example:
         >>> strict = FlawTrust(trust=1.0, slope=2.0, doubt=4.0)
         >>> round(float(weighed(-2.0, 0.0, strict)), 1), round(float(weighed(-2.0, 5.0, strict)), 1)
-        (-1.9, 4.4)
+        (-1.9, 4.7)
     """
     by_flaw = soundness.slope * np.abs(flaw) - soundness.doubt
     decided, free = -np.logaddexp(0, -by_flaw), -np.logaddexp(0, by_flaw)
@@ -260,7 +260,7 @@ def margin(preferred: float, spoilt_one: float, spoilt_two: float) -> float:
 
 
 def judged(shares_2K: Floats) -> Floats:
-    """What it adds to a user's log-odds that the first answer was preferred, (K)."""
+    """Return what it adds to a user's log-odds that the first answer was preferred, (K)."""
     plus, minus = shares_2K
     other = (1 - plus - minus) / 2
     agree, oppose = (plus * _TRUST + minus * (1 - _TRUST), plus * (1 - _TRUST) + minus * _TRUST)

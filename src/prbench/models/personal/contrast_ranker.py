@@ -31,7 +31,7 @@ class ContrastRanker:
 
     Args:
         folder: Where the trained model lies.
-        record: What it is.
+        record: Record of the model.
         options: Device and batches of the encoder.
         address: What it is called; default: by its folder.
     """
@@ -54,7 +54,7 @@ class ContrastRanker:
 
     @cached_property
     def card(self) -> ModelCard:
-        """Who answers."""
+        """Description of the model that answers."""
         return ModelCard(
             address=self._address,
             revision=artifact.revision(self._folder),
@@ -115,7 +115,7 @@ class ContrastRanker:
         return found
 
     def foreseen_seconds(self, tokens: int, length: int) -> float:
-        """What embedding texts of so many tokens would take here."""
+        """Return the seconds that embedding texts of so many tokens would take here."""
         return self._encoder.foreseen_seconds(tokens, length) if isinstance(self._encoder, FeatureStore) else 0.0
 
     def rank(self, views: Sequence[ListView]) -> Iterator[tuple[int, Outcome]]:
@@ -199,7 +199,7 @@ def open_contrast(
     encoder: TextEncoder,
     stances: TextEncoder | None = None,
 ) -> Contrast:
-    """What the model in a folder has learned."""
+    """Open what the model in a folder has learned."""
     hint = "train the model again"
     weights = load_tensors(folder / artifact.WEIGHTS, kind="numpy", raises=ModelError, hint=hint)
     with checked(f"{address}: {str(folder / artifact.WEIGHTS)!r}", raises=ModelError, hint=hint):

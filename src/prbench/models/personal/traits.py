@@ -1,4 +1,4 @@
-"""What `contrast` sees of an answer: its terms, a few counts, and its vector.
+"""Traits of an answer that `contrast` sees: its terms, a few counts, and its vector.
 
 The counts say how a text is made (length, lists, figures, marks, address) and whether it can be an answer at all: an
 empty, repeated or scrambled text, one on another subject, or a copy of what the user wrote stands out in them.
@@ -19,7 +19,7 @@ from prbench.rank import TextEncoder
 Floats = npt.NDArray[np.float64]
 
 TERMS_SCALE, COUNTS_SCALE, VECTOR_SCALE = 1.0, 0.3, 0.5
-"""Of the three parts against each other under one penalty; chosen on validation."""
+"""Scales of the three parts against each other under one penalty; chosen on validation."""
 _NUMBERED = re.compile(r"^\s*\d+[.)]", re.MULTILINE)
 _SENTENCE = re.compile(r"[.!?]+")
 _OWN, _YOURS = frozenset({"i", "my", "me", "we", "our"}), frozenset({"you", "your"})
@@ -27,12 +27,12 @@ _LONG_WORD = 7
 _RUN = 5
 """Words in a run that is looked for in the posts."""
 COUNTS, TELLING = 21, 7
-"""How many counts there are, and how many of them, the last ones, tell whether a text is an answer at all."""
+"""Number of counts, and of those, the last ones, that tell whether a text is an answer at all."""
 _ANYTHING = "width"
 
 
 class Traits(NamedTuple):
-    """One answer."""
+    """Traits of one answer."""
 
     terms: SparseRow
     dense: Floats
@@ -45,7 +45,7 @@ class Traits(NamedTuple):
 
 
 class TraitReader:
-    """Reads answers.
+    """Reader of the traits of answers.
 
     Args:
         grams: The terms that are known.

@@ -185,7 +185,7 @@ class ChatGenerator:
 
     @property
     def peak_flops(self) -> None:
-        """Not known of a machine that is not ours."""
+        """Peak speed, not known of a machine that is not ours."""
         return
 
     @property

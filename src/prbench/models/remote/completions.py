@@ -62,7 +62,7 @@ class Completion(NamedTuple):
 
     text: str
     finish: str
-    """`stop`, `length` or `refused`."""
+    """Reason why the text ended: `stop`, `length` or `refused`."""
     usage: dict[str, float]
     """Tokens, cost and latency, as an `Outcome` takes them."""
     thought: bool = False

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from prbench.types import Prompt
 
 MOST_TOKENS = 10**9
-"""More tokens than any call has: a server that reports them is not counting."""
+"""Number of tokens that no call has: a server that reports more is not counting."""
 Tokens = Field(default=0, ge=0, le=MOST_TOKENS)
 Parameters = Mapping[str, Any]
 """`max_tokens`, `temperature`, `seed`, `stop`, `schema`, `logprobs`; a dialect says each in its own words."""
@@ -33,7 +33,7 @@ class Said(NamedTuple):
 
     text: str | None
     finish: str
-    """`stop`, `length` or `refused`."""
+    """Reason why the text ended: `stop`, `length` or `refused`."""
     thought: bool = False
     """Whether the model thought before it spoke, or instead."""
     tokens_in: int = 0

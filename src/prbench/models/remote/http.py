@@ -138,7 +138,7 @@ class HttpRater:
             yield from enumerate(outcomes, starts[number])
 
     def _item(self, view: AnswerView) -> dict[str, Any]:
-        """Only what the model reads, so that what it cannot see does not make two calls of one."""
+        """Return only what the model reads, so that what it cannot see does not make two calls of one."""
         reads = self._card.reads
         posts = view.posts if Channel.POSTS in reads else ()
         return {

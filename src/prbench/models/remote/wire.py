@@ -142,7 +142,7 @@ def _bearer(key: str) -> Mapping[str, str]:
 
 
 class Wire:
-    """One server: where it is, how to show who we are, how patient to be.
+    """Connection to one server: its address, how to show who we are, how patient to be.
 
     Args:
         base_url: Checked by `clean_url`.

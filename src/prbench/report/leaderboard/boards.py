@@ -26,7 +26,7 @@ class BoardLine(NamedTuple):
     entry: BoardEntry
     measured: ContextResult
     standing: Standing | None
-    """None where it is not ranked."""
+    """Place in the ranking; None where it is not ranked."""
     effects: Effects | None
     """Effects of showing the user, beside the context they are about; None in others."""
 
@@ -64,7 +64,7 @@ class Board(NamedTuple):
 
     @property
     def entries(self) -> list[BoardEntry]:
-        """Its runs, each once."""
+        """Return the runs of the board, each once."""
         return list({line.entry.slug: line.entry for section in self.sections for line in section.lines}.values())
 
 

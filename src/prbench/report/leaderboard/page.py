@@ -15,7 +15,7 @@ from prbench.stats import Estimate, Standing
 
 TITLE = "Leaderboard · prbench"
 EFFECTS = (GAIN, SPECIFICITY)
-"""Those that the table has columns for."""
+"""Effects that the table has columns for."""
 _WIDTH = 92
 _ROOM = "prbench.report"
 _HEIGHT = 20
@@ -29,7 +29,7 @@ def leaderboard_page(
     """Return the whole page as HTML.
 
     Args:
-        boards: What to show.
+        boards: Boards to show.
         left_out: What the page says is not there yet; a public site says nothing of it.
         files: Where the runs' files lie beside the page; None where they do not.
         live: Whether the page may ask its own server.

@@ -7,7 +7,7 @@ from prbench.report.payload import Block, TextPool
 from prbench.types import Pair, Post
 
 _SEPARATOR = "\x1e"
-"""Between the replies behind one record; the page splits there."""
+"""Separator of the replies behind one record; the page splits there."""
 _LENGTHS = (8000, 4000, 2000, 1400, 1000, 700, 500, 350, 250, 180, 120, 80)
 """Numbers of characters to which long texts are cut, step by step."""
 

@@ -26,7 +26,7 @@ class RankingLine(NamedTuple):
 
     @property
     def value(self) -> float:
-        """Its accuracy, for sorting; below all others where there is none."""
+        """Accuracy for sorting; below all others where there is none."""
         value = self.scored.accuracy.value
         return -1.0 if value is None else value
 

@@ -69,7 +69,7 @@ class Reconstruction:
 
     Args:
         suite: The whole suite.
-        seed: Of the runs.
+        seed: Seed of the runs.
         ranker: Of the runs; other rankers than BM25 are not asked again.
     """
 

@@ -121,7 +121,7 @@ def go_live(page: str, version: str, addresses: Sequence[str] = ()) -> str:
 
     Args:
         page: A page made by `shell`.
-        version: Of what it shows.
+        version: Version of what it shows.
         addresses: Of all pages, to go from one to another.
 
     Example:

@@ -47,7 +47,7 @@ class RewardClient:
     """Asks a reward server; may be shared by threads.
 
     Args:
-        url: Of the server.
+        url: Address of the server.
         token_env: The environment variable with the bearer token, where the server wants one.
         on_error: What an item without a score does: `raise`, or `drop` (None in its place, counted in `tally`). A
             server that cannot be asked, or that refuses a request as such, always raises.

@@ -48,7 +48,7 @@ def line_chart(
     """Lines over a common number, the first points at the left edge.
 
     Args:
-        name: Whose chart it is.
+        name: Name of the model on the chart.
         lines: In the order in which they are drawn.
         across: What the number below is.
         what: What the lines show, for who does not see them.

@@ -31,7 +31,7 @@ def coefficient(name: Coefficient, benchmark: ArrayLike, downstream: ArrayLike) 
     """One coefficient of one pair of rankings; None where it is undefined.
 
     Args:
-        name: Which one.
+        name: Name of the coefficient.
         benchmark: Score of each model on the benchmark; for NDCG the ranking that is judged.
         downstream: Score of each model downstream; for NDCG the relevance.
 
@@ -50,7 +50,7 @@ def batch(name: Coefficient, x: Floats, y: Floats) -> Floats:
     """One coefficient of many pairs of rankings, in blocks that bound the memory.
 
     Args:
-        name: Which one.
+        name: Name of the coefficient.
         x: Benchmark scores of shape (rankings, models), or (1, models) where they stay the same.
         y: Downstream scores, likewise.
     """

@@ -48,11 +48,11 @@ def permutation_test(
     """Test one coefficient by shuffling which downstream score belongs to which model.
 
     Args:
-        name: Which coefficient.
+        name: Name of the coefficient.
         benchmark: Score of each model on the benchmark.
         downstream: Score of each model downstream.
         rng: Where orders are drawn from, beyond 8 models.
-        permutations: How many are drawn.
+        permutations: Number of orders that are drawn.
         among: The models whose scores change hands; the others keep theirs. For models that are tied by construction:
             no chance could have parted them, so orders in which they part are no part of what chance does.
 

@@ -45,7 +45,7 @@ class ItemScores:
     """Credits of every model on every item, and the items that belong together."""
 
     scores: Floats
-    """Shape (models, items); complete."""
+    """Scores of shape (models, items), complete."""
     clusters: Clusters
 
     def __post_init__(self) -> None:

@@ -64,7 +64,7 @@ def compare_benchmarks(
     """Compare how two benchmarks agree with one downstream outcome.
 
     Args:
-        name: Which coefficient.
+        name: Name of the coefficient.
         benchmark: Score of each model on the benchmark.
         rival: Score of each model on the other benchmark.
         downstream: Score of each model downstream.

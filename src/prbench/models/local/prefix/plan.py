@@ -46,9 +46,9 @@ class Cost:
 
 
 _SMALLEST_PACK = 256
-"""Below this, matrix products lose speed on every machine seen."""
+"""Smallest pack: below it, matrix products lose speed on every machine seen."""
 _LARGEST_PACK = 1024
-"""Above this, matrix products gain nothing, and what lies between them leaves the processor's caches."""
+"""Largest pack: above it, matrix products gain nothing, and what lies between them leaves the processor's caches."""
 
 
 class Piece(NamedTuple):
@@ -84,7 +84,7 @@ def plan(tree: Tree, cost: Cost, pack_tokens: int, most_tokens: int) -> PrefixPl
 
     Args:
         tree: What there is to compute.
-        cost: What passes cost.
+        cost: Cost of a pass.
         pack_tokens: Tokens to gather in one pack.
         most_tokens: Tokens that no pack may exceed, unless a sequence parts from the others and has more left alone.
     """

@@ -44,7 +44,7 @@ class Reading(NamedTuple):
     values: tuple[float, ...] | None
     """One number per position; None where even this request alone did not fit into memory."""
     latency_ms: float
-    """This request's share of the passes that served it."""
+    """Share of the passes' time that is this request's."""
 
 
 def last_logits(ids: Sequence[int], columns: Sequence[int]) -> LogitRequest:

@@ -1,4 +1,4 @@
-"""Whether a model's prefixes can be shared, in which way, and what its passes cost.
+"""Support of a model for shared prefixes: whether, in which way, and at what cost of a pass.
 
 Said by the config where it says it, and then tried: a model that gives other numbers over a forked cache than in one
 go, be it branch by branch or under a mask, is run plainly, whatever the reason.
