@@ -7,8 +7,8 @@
     GET    /health  /metrics
 
 200: every item has a score. 207: some have, the others say why not. 413, 422 and 500: none has, because the items are
-too large or cannot be scored, or because the model failed. 400, 401, 404, 405, 408, 409, 413, 415, 421: the request itself.
-503 with Retry-After: later. In no case does an error carry a number.
+too large or cannot be scored, or because the model failed. 400, 401, 404, 405, 408, 409, 413, 415, 421: the request
+itself. 503 with Retry-After: later. In no case does an error carry a number.
 """
 
 import asyncio
