@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pick import Cell, Choice, pick
+from wishes import wishes
 
 from prbench.data.compact import write_compact
 from prbench.data.passages import read_sources, write_passages
@@ -200,7 +201,7 @@ def main() -> int:
         write_compact(pairs, out / f"{name}.parquet")
         size = (out / f"{name}.parquet").stat().st_size / 1e6
         print(f"{name}: {len(pairs):,} pairs, {len({p.user for p in pairs})} users, {size:.1f} MB", file=sys.stderr)
-    passages = read_sources(sorted((HERE / "stances").glob("*.jsonl")))
+    passages = [*read_sources(sorted((HERE / "stances").glob("*.jsonl"))), *wishes()]
     (out / "training").mkdir(exist_ok=True)
     write_passages(passages, out / "training" / "passages.parquet")
     print(f"passages: {len(passages):,} texts on {len({p.axis for p in passages})} axes", file=sys.stderr)

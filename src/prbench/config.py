@@ -25,9 +25,9 @@ class Price(Frozen):
     per_million_in: float = Field(ge=0)
     per_million_out: float = Field(ge=0)
     per_million_cached: float | None = Field(default=None, ge=0)
-    """Of tokens that the provider had cached; None: as any token of a prompt."""
+    """Price of tokens that the provider had cached; None: as any token of a prompt."""
     per_million_stored: float | None = Field(default=None, ge=0)
-    """Of tokens that the provider puts into its cache; None: as any token of a prompt."""
+    """Price of tokens that the provider puts into its cache; None: as any token of a prompt."""
     source: str = ""
     """Source of the price and its date; empty where the user gave it."""
 
@@ -116,7 +116,7 @@ class ModelOptions(Frozen):
 
     @model_serializer(mode="wrap")
     def _as_ever(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without the later fields where they have their default, so that a run's settings are written as ever."""
+        """Write the options without later fields that have their default, so that settings are written as ever."""
         fields = type(self).model_fields
         later = {name: fields[name].get_default(call_default_factory=True) for name in _LATER}
         return {name: value for name, value in write(self).items() if name not in later or value != later[name]}

@@ -33,12 +33,12 @@ _FEWEST_LETTERS = 0.6
 _LONGEST_WORD = 40
 _LONG_ENOUGH = 20
 _FEWEST_RUNS = 0.6
-"""Of a text's runs of three words so many must differ from each other."""
+"""Share of a text's runs of three words that must differ from each other."""
 
 MOST_COMPARED = 100
 """A text that is close to more others than this is known for it without being compared with all of them."""
 _ROUNDING = 1e-9
-"""0.14 × 50 is 7, but in floats a little more."""
+"""Tolerance of a product in floats: 0.14 × 50 is 7, but in floats a little more."""
 
 
 def words(text: str) -> list[str]:
@@ -70,7 +70,7 @@ def is_degenerate(text: str) -> bool:
 
 
 def nonsense(text: str) -> str | None:
-    """Why a text is no answer by rule, or None: too few words, hardly any letters, no words, or one thing repeated.
+    """Return why a text is no answer by rule, or None: too few words, hardly any letters, no words, or repetition.
 
     Example:
         >>> nonsense("asdf") , nonsense("go on " * 20)

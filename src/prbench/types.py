@@ -418,9 +418,9 @@ class Outcome(Frozen):
     tokens_in: Count = 0
     tokens_out: Count = 0
     tokens_cached: Count = 0
-    """Of the prompt's tokens, those that the provider read from its cache."""
+    """Tokens of the prompt that the provider read from its cache."""
     tokens_stored: Count = 0
-    """Of the prompt's tokens, those that the provider put into its cache."""
+    """Tokens of the prompt that the provider put into its cache."""
     latency_ms: float = 0.0
     cost_usd: float = 0.0
 

@@ -115,6 +115,51 @@ def test_the_same_refusal_of_the_first_calls_ends_the_run():
     assert "deactivated" in str(caught.value)
 
 
+def test_a_run_that_is_refused_from_the_first_call_on_ends_and_records_nothing(tmp_path):
+    effort = "Unsupported parameter: 'reasoning_effort' is not supported with this model."
+    plan = lambda seen: refusal(effort, "reasoning_effort") if "reasoning_effort" in seen.body else None  # noqa: E731
+    with FakeServer(plan=plan) as server:
+        command = [
+            "run",
+            "-m",
+            f"chat:m@{server.url}",
+            "--limit",
+            "40",
+            "-c",
+            "none",
+            "-o",
+            str(tmp_path),
+            "--no-cache",
+        ]
+        shown = CliRunner().invoke(app, [*command, "--body", "reasoning_effort=low"])
+    assert isinstance(shown.exception, ModelError)
+    assert shown.exit_code != 0
+    assert "'reasoning_effort' is not supported" in str(shown.exception)
+    assert "--body" in shown.exception.hint
+    assert (tmp_path / "records.jsonl").read_text() == ""
+    assert not (tmp_path / "result.json").exists()
+    assert len(server.requests) <= 5 + 8
+
+
+def test_a_refusal_among_first_calls_is_told_once_another_is_answered():
+    plan = lambda seen: refusal("too long") if "number 0?" in seen.text else None  # noqa: E731
+    with FakeServer(plan=plan) as server:
+        found = list(judge(server, concurrency=1).compare(views(3)))
+        alone = list(judge(server, concurrency=1).compare(views(1)))
+    assert [(place, outcome.status) for place, outcome in found] == [(0, "failed"), (1, "ok"), (2, "ok")]
+    assert [outcome.status for _, outcome in alone] == ["failed"]
+
+
+def test_what_was_learned_is_in_the_runs_record(tmp_path):
+    with FakeServer(plan=reasoning_model) as server:
+        command = ["run", "-m", f"chat:m@{server.url}", "--limit", "4", "-c", "none", "-o", str(tmp_path), "--no-cache"]
+        shown = CliRunner().invoke(app, command)
+    assert shown.exit_code == 0, shown.output
+    note = json.loads((tmp_path / "result.json").read_text())["result"]["timing"]["note"]
+    for word in ("max_completion_tokens", "'temperature' was left out", "'seed' was left out", "the judge samples"):
+        assert word in note
+
+
 def test_a_refused_field_of_the_users_own_is_never_left_out():
     def plan(seen):
         return refusal("Unsupported parameter: 'temperature'", "temperature") if "temperature" in seen.body else None
@@ -171,6 +216,8 @@ def test_a_limit_that_the_user_set_is_kept_and_named():
     ("reply", "status", "reason"),
     [
         (chat_reply("<think>Let me see", "length"), "invalid", "cut off while thinking"),
+        (chat_reply("", "length"), "invalid", "cut off while thinking, after 10 tokens: raise --max-tokens"),
+        (chat_reply(None, "length"), "invalid", "cut off while thinking, after 10 tokens: raise --max-tokens"),
         (chat_reply("A is fine. Result: A", "length"), "invalid", "cut off after 10 tokens"),
         (thinking(""), "invalid", "empty reply"),
         (chat_reply(None), "invalid", "refused"),

@@ -12,7 +12,8 @@ from prbench.errors import ModelError
 from prbench.models import load_model
 from prbench.models.lists import OneByOne, alone, as_ranker
 from prbench.models.personal import rater
-from prbench.models.personal.contrast import ContrastRanker, judged, margin, taste
+from prbench.models.personal.contrast import FlawTrust, judged, margin, taste, weighed
+from prbench.models.personal.contrast_ranker import ContrastRanker
 from prbench.run.work import orders_of
 from prbench.train.contrast import ContrastConfig, train_contrast
 from prbench.types import AnswerView, Judgment, ListView, PairView, Post
@@ -102,9 +103,16 @@ def test_the_user_decides_and_a_stranger_does_not() -> None:
 
 @pytest.mark.parametrize("preferred", [-6.0, 0.0, 6.0])
 def test_a_text_that_is_no_answer_loses_whatever_the_taste(preferred: float) -> None:
-    assert margin(preferred, 0.0, -8.0, 8.0) > 7
-    assert margin(preferred, 0.2, 8.0, -8.0) == pytest.approx(-margin(-preferred, -0.2, -8.0, 8.0))
-    assert margin(preferred, 0.0, -8.0, -8.0) == preferred
+    assert margin(preferred, -8.0, 8.0) > 7
+    assert margin(preferred, 8.0, -8.0) == pytest.approx(-margin(-preferred, -8.0, 8.0))
+    assert margin(preferred, -8.0, -8.0) == preferred
+
+
+def test_a_flaw_counts_before_taste_and_taste_decides_where_there_is_none() -> None:
+    trust = FlawTrust(trust=1.0, slope=2.0, doubt=4.0)
+    assert weighed(-3.0, 6.0, trust) > 3, "the answer that the user would like is flawed"
+    assert weighed(-3.0, 0.1, trust) == pytest.approx(-3.0, abs=0.3)
+    assert weighed(3.0, -0.7, trust) == -weighed(-3.0, 0.7, trust)
 
 
 def test_a_judged_pair_moves_the_side_that_decided_it() -> None:
@@ -162,6 +170,17 @@ def test_margins_do_not_depend_on_what_else_is_asked(model: ContrastRanker) -> N
     random.Random(0).shuffle(shown)
     together = [outcome.margin for _, outcome in model.compare(shown)]
     assert together == pytest.approx([next(model.compare([view]))[1].margin for view in shown], abs=1e-6)
+
+
+def test_a_form_of_preferences_is_read_as_statements(model: ContrastRanker) -> None:
+    form = '{"likes_blue": true, "likes_green": false}'
+    stated = PairView("Tea?", "Blue tea.", "Green tea.", (), ("likes blue: yes", "likes green: no"))
+    as_plan = PairView("Tea?", "Blue tea.", "Green tea.", (), (form,))
+    as_post = PairView("Tea?", "Blue tea.", "Green tea.", (Post(id="1", text=form),))
+    margins = [outcome.margin for _, outcome in model.compare([stated, as_plan])]
+    assert margins[0] == margins[1]
+    assert model.contrast.person((form,), ()).odds == pytest.approx(model.contrast.person((), (form,)).odds)
+    assert next(model.compare([as_post]))[1].margin is not None
 
 
 def test_what_is_still_to_be_embedded_is_foreseen(

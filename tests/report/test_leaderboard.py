@@ -221,6 +221,7 @@ def test_of_two_copies_of_a_run_the_older_one_is_left_out(results, tmp_path):
     data = json.loads((tmp_path / "b" / "result.json").read_text(encoding="utf-8"))
     data["result"]["timing"]["finished"] = "2999-01-01T00:00:00+00:00"
     (tmp_path / "b" / "result.json").write_text(json.dumps(data), encoding="utf-8")
+    (tmp_path / "b" / "measured.json").unlink()  # what was measured is held against it
     found = gather([tmp_path / name for name in ("a", "b", "c")])
     assert [item.path.name for item in found.left_out] == ["a", "c"]
     assert [entry.run.loaded.path.name for entry in found.boards[0].entries] == ["b"]

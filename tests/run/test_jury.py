@@ -160,6 +160,16 @@ def test_scales_that_cannot_be_mixed_are_refused_before_the_first_call():
         assert not server.requests
 
 
+def test_a_key_is_not_sent_to_the_hosts_of_other_jurors(monkeypatch):
+    monkeypatch.setenv("MY_KEY", "sk-mine-secret")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-secret")
+    mine = ModelOptions(key_env="MY_KEY")
+    with pytest.raises(ModelError, match=r"MY_KEY would send one key to elsewhere\.example and api\.anthropic\.com"):
+        load_model("jury:chat:a@https://elsewhere.example/v1,anthropic:b", mine)
+    load_model("jury:chat:a@https://elsewhere.example/v1,chat:b@https://elsewhere.example/v1,longer", mine)
+    load_model("jury:chat:a@https://elsewhere.example/v1,anthropic:b")
+
+
 def test_hosted_jurors_are_asked_at_the_same_time():
     """The first server holds its third reply back until the second one has been asked."""
     numbers, other_asked = itertools.count(1), threading.Event()

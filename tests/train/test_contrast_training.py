@@ -6,7 +6,8 @@ import pytest
 
 import tiny_models
 from prbench.errors import DataError
-from prbench.train.contrast import ContrastConfig, aspect_lines, train_contrast
+from prbench.train.contrast import ContrastConfig, train_contrast
+from prbench.train.contrast_fit import aspect_lines
 from prbench.train.stance_labels import Axes, Stance, stated
 from prbench.train.unsound import unsound
 from prbench.types import Aspect, Pair
@@ -32,7 +33,7 @@ def test_an_aspect_belongs_to_an_axis_only_where_that_is_certain() -> None:
     assert [stance for stance, _ in stated(both, AXES)] == [Stance("tea", -1), Stance("food", -1)]
     assert stated(one, AXES) == [], "both answers are blue: the first aspect does not decide, and nothing says so"
     lines = aspect_lines([both, one], AXES)
-    assert {text: line.stance for text, line in lines.items()} == {
+    assert lines == {
         "Wants blue": Stance("tea", -1),
         "Wants red": Stance("food", -1),
     }

@@ -85,3 +85,11 @@ def test_what_the_package_ships_is_apart() -> None:
     everything = load_pairs("mirror")
     train = [pair for pair in everything if pair.tags["split"] == "train"]
     check_splits(train, everything, "validation", extra=[passage.text for passage in load_passages()])
+
+
+def test_a_text_that_shares_eight_words_in_a_row_with_a_held_out_one_is_refused() -> None:
+    long = "the soup that my uncle made on Sundays was thin and sour"
+    everything = [_split(_pair("soup").model_copy(update={"chosen": long}), "test")]
+    check_splits([_pair("tea")], everything, "validation", extra=["My uncle made on Sundays was thin? No."])
+    with pytest.raises(DataError, match="shares 8 words in a row with the test split"):
+        check_splits([_pair("tea")], everything, "validation", extra=["Alas, the soup that my uncle made on Sundays!"])

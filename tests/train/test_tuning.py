@@ -10,12 +10,14 @@ from torch import nn
 
 import tiny_models
 from prbench.config import ModelOptions
+from prbench.data.passages import Passage
 from prbench.errors import ModelError, RunError
 from prbench.models.personal.low_rank import LowRank, adapt, add_delta, delta, merge
 from prbench.models.personal.shipped import DELTA
 from prbench.models.registry import load_encoder
 from prbench.train.encoder import EncoderConfig, Tuning
-from prbench.train.stance_labels import Axes, Labelled, Stance, labelled, post_stances
+from prbench.train.frozen import FrozenStates
+from prbench.train.stance_labels import Axes, Labelled, Stance, joined, labelled, post_stances
 from prbench.types import Aspect, Pair, Post
 
 COLOURS = {"tea": ("blue", "green"), "food": ("red", "white")}
@@ -189,3 +191,45 @@ def test_posts_that_are_evidence_of_a_stance() -> None:
     without = labelled([pair], (), AXES, posts=False)
     assert [one.pieces for one in without] == [("Blue.",), ("Green.",)]
     assert len(labelled([pair], (), AXES)) == 4
+
+
+def test_joined_passages_show_all_their_stances_and_none_that_contradict(base: str) -> None:
+    single = [
+        Labelled((f"{pole} {axis}",), (AXES.stance(axis, pole),)) for axis, poles in COLOURS.items() for pole in poles
+    ]
+    made = joined(single * 10, seed=0)
+    assert made == joined(single * 10, seed=0)
+    assert any(len(one.stances) == 2 for one in made)
+    assert sum(len(one.pieces[0].split()) for one in made) == 80, "every text once"
+    assert all(len({stance.axis for stance in one.stances}) == len(one.stances) for one in made)
+
+
+def test_frozen_states_give_what_the_whole_encoder_gives(base: str) -> None:
+    encoder = load_encoder(base, ModelOptions())
+    model, tokenizer = encoder._model, encoder.checkpoint.tokenizer
+    adapt(model, 2, 1)
+    model.eval()
+    texts = ["blue tea", "green tea and a longer text", "blue tea"]
+    ids = tokenizer(texts)["input_ids"]
+    states = FrozenStates(model, 1)
+    found, mask = states(ids)
+    fields = tokenizer.pad({"input_ids": ids}, return_tensors="pt")
+    whole = model(**fields).last_hidden_state
+    assert torch.equal(mask.bool(), fields["attention_mask"].bool())
+    assert torch.allclose(found[mask.bool()], whole[mask.bool()], atol=5e-3)
+    assert torch.equal(states(ids)[0], found), "from what was kept"
+    assert found.requires_grad
+
+
+def test_wishes_and_lines_of_rubrics_are_texts_that_show_a_stance() -> None:
+    said = Passage(axis="tea", pole="blue", kind="wish", situation="blue tea", text="Blue tea, please.")
+    aspect = Aspect(aspect="Wants red food")
+    shown = Pair(
+        id="1", user="ann", question="Food?", chosen="Red.", rejected="White.", rubric_aspects=(aspect,),
+        tags={"axis": "food", "pole": "red"},
+    )  # fmt: skip
+    assert labelled([shown], [said], AXES, answers=False) == []
+    assert labelled([shown], [said], AXES, answers=False, wishes=True) == [
+        Labelled(("Blue tea, please.",), (Stance("tea", -1),)),
+        Labelled(("Wants red food",), (Stance("food", -1),)),
+    ]

@@ -1,4 +1,4 @@
-"""Do annotators agree beyond chance? Krippendorff's α and Fleiss' κ, both computed by NLTK.
+"""Agreement of annotators beyond chance: Krippendorff's α and Fleiss' κ, both computed by NLTK.
 
 Fleiss' κ is NLTK's multi-π (Artstein & Poesio 2008): it asks only how often each label was given to each unit, so the
 raters of a unit are numbered anew, and units may be rated by different people. Intervals come from the jackknife over
@@ -15,18 +15,18 @@ from prbench.errors import MissingExtraError
 from prbench.stats import Estimate
 
 GROUPS = 20
-"""At most so many parts are left out one by one for an interval."""
+"""Largest number of parts that are left out one by one for an interval."""
 _FEWEST_GROUPS = 5
 
 
 class Label(NamedTuple):
-    """What one rater said of one unit."""
+    """Label that one rater gave to one unit."""
 
     rater: Hashable
     unit: str
     label: str | int
     pair: str
-    """What the unit belongs to: units of one pair are left out together."""
+    """Pair that the unit belongs to: units of one pair are left out together."""
 
 
 Coefficient = Callable[[Sequence[Label]], float | None]

@@ -1,4 +1,4 @@
-"""What an annotator says of one pair, and how it is read from a form: whole, or not at all."""
+"""Answer of an annotator about one pair, and its reading from a form: whole, or not at all."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from pydantic import Field
 from prbench.types import Frozen
 
 DIMENSIONS = ("factuality", "relevance", "helpfulness")
-"""What the paper's human check rates in each answer, blind to who asked."""
+"""Dimensions that the paper's human check rates in each answer, blind to who asked."""
 SCALE = (1, 2, 3, 4, 5)
 MAX_REASON = 2_000
 
@@ -29,7 +29,7 @@ class Scores(Frozen):
 
 
 class AnnotatorAnswer(Frozen):
-    """What is kept of one pair; places are as shown, not as labelled.
+    """Answer of an annotator about one pair; places are as shown, not as labelled.
 
     Example:
         >>> AnnotatorAnswer(preference="first").first is None

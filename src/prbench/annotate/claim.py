@@ -29,7 +29,7 @@ LEVEL = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Equivalence:
-    """What two one-sided tests say of a mean difference."""
+    """Result of two one-sided tests on a mean difference."""
 
     margin: float
     p: float | None
@@ -93,13 +93,13 @@ class StudyClaim:
     text: str
 
     def to_json(self) -> dict[str, object]:
-        """All of it."""
+        """Return the claim as JSON values."""
         quality = dict(self.quality)
         return {"holds": self.holds, "quality": quality, "preference": self.preference, "text": self.text}
 
 
 def judge_quality(difference: Estimate, equivalence: Equivalence) -> Quality:
-    """What the data say of one dimension.
+    """Return what the data say of one dimension.
 
     Example:
         >>> judge_quality(Estimate(0.9, 0.7, 1.1, 60), Equivalence(0.5, 0.99, Estimate(0.9, 0.75, 1.05, 60)))
@@ -112,7 +112,7 @@ def judge_quality(difference: Estimate, equivalence: Equivalence) -> Quality:
 
 
 def judge_preference(agreement: Estimate) -> Leaning:
-    """What the data say of the label."""
+    """Return what the data say of the label."""
     if agreement.low is not None and agreement.low > 0.5:
         return "follows the label"
     return "goes against the label" if agreement.high is not None and agreement.high < 0.5 else "not shown"

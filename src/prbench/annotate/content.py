@@ -1,4 +1,4 @@
-"""From the study's file to judgments in terms of chosen and rejected: the one place where places meet labels."""
+"""Content of the study's file as judgments of chosen and rejected: the one place where places meet labels."""
 
 import json
 import sqlite3
@@ -21,7 +21,7 @@ class AnnotatorJudgment(NamedTuple):
 
     annotator: int
     pair: str
-    """Its id in the suite."""
+    """Id of the pair in the suite."""
     texts: str
     """Equal for pairs with the same question and the same two answers, such as the halves of a mirror couple."""
     chosen_first: bool
@@ -33,7 +33,7 @@ class AnnotatorJudgment(NamedTuple):
 
     @property
     def verdict(self) -> Verdict:
-        """What was preferred, by label."""
+        """Preferred answer, by label."""
         if self.answer.preference == "unsure":
             return "unsure"
         return "chosen" if (self.answer.preference == "first") == self.chosen_first else "rejected"
@@ -45,7 +45,7 @@ class AnnotatorJudgment(NamedTuple):
 
     @property
     def wanted(self) -> str:
-        """What was preferred, by text: `a`, `b` or `unsure`.
+        """Preferred answer, by text: `a`, `b` or `unsure`.
 
         Agreement is counted on this. Counted on chosen and rejected, annotators who all follow the labels would seem to
         agree no better than chance.
@@ -63,7 +63,7 @@ class AnnotatorJudgment(NamedTuple):
 
 
 class AnnotatorSummary(NamedTuple):
-    """How much one annotator has done."""
+    """Summary of one annotator's work."""
 
     id: int
     name: str
@@ -99,10 +99,10 @@ class StudyContent(NamedTuple):
     study: AnnotationStudy
     people: tuple[AnnotatorSummary, ...]
     judgments: tuple[AnnotatorJudgment, ...]
-    """By annotator, in the order in which pairs were shown."""
+    """Judgments by annotator, in the order in which pairs were shown."""
     pairs: dict[str, PairTexts]
     posts: dict[int, tuple[str, ...]]
-    """What people wrote, by annotator; mode self only."""
+    """Posts that people wrote, by annotator; mode self only."""
 
 
 def gather(store: Store) -> StudyContent:

@@ -1,4 +1,4 @@
-"""What leaves a study: annotations as rows, and in mode self a log that `prbench build mirror` reads.
+"""Export of a study: annotations as rows, and in mode self a log that `prbench build mirror` reads.
 
 People leave under numbers, never under names. `pairs.jsonl` of mode self is a suite of its own: each judgment with the
 person's posts as profile.
@@ -126,7 +126,7 @@ def _as_shown(judgment: AnnotatorJudgment, texts: PairTexts) -> tuple[str, str]:
 
 
 def _item(question: str, text: str) -> str:
-    """An id for an answer, the same whoever judged it."""
+    """Return an id for an answer, the same for every annotator."""
     return sha256(f"{question}\0{text}".encode()).hexdigest()[:12]
 
 

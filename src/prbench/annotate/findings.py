@@ -1,4 +1,4 @@
-"""What the annotations of a study say: quality, preference, agreement, the claim; each number with n and interval.
+"""Findings of a study: quality, preference, agreement, the claim; each number with n and interval.
 
 Rows are clustered by annotator and by pair (pairs with the same texts count as one), so intervals speak of other people
 and other pairs than these. With few annotators they are wide, and should be.
@@ -34,14 +34,14 @@ class DimensionFinding:
     """Krippendorff's ordinal α between annotators."""
 
     def to_json(self) -> dict[str, object]:
-        """All numbers."""
+        """Return all numbers as JSON values."""
         estimates = {name: getattr(self, name).to_json() for name in ("chosen", "rejected", "difference", "alpha")}
         return {**estimates, "equivalence": self.equivalence.to_json()}
 
 
 @dataclass(frozen=True, slots=True)
 class PreferenceFinding:
-    """What people preferred."""
+    """Preferences of the annotators."""
 
     agreement: Estimate | None
     """Share that meets the label, ½ where they could not tell; None in mode self, where labels are other people's."""
@@ -52,12 +52,12 @@ class PreferenceFinding:
     alpha: Estimate
     kappa: Estimate
     disputed: int
-    """Pairs on which both answers have somebody who prefers them."""
+    """Pairs of which each answer is preferred by some annotator."""
     mirrored: int
     """Judgments that can be paired off with an opposite one on the same pair."""
 
     def to_json(self) -> dict[str, object]:
-        """All numbers."""
+        """Return all numbers as JSON values."""
         estimates = {name: getattr(self, name).to_json() for name in ("decided", "first_shown", "alpha", "kappa")}
         agreement = self.agreement.to_json() if self.agreement else None
         return {"agreement": agreement, **estimates, "disputed": self.disputed, "mirrored": self.mirrored}
@@ -65,7 +65,7 @@ class PreferenceFinding:
 
 @dataclass(frozen=True, slots=True)
 class PersonFinding:
-    """One annotator's part."""
+    """Findings on one annotator."""
 
     person: AnnotatorSummary
     changed: int
@@ -73,7 +73,7 @@ class PersonFinding:
     agreement: Estimate | None
 
     def to_json(self) -> dict[str, object]:
-        """All of it."""
+        """Return the finding as JSON values."""
         agreement = self.agreement.to_json() if self.agreement else None
         return {**self.person._asdict(), "changed": self.changed, "agreement": agreement}
 
@@ -85,17 +85,17 @@ class StudyFindings:
     study: AnnotationStudy
     judgments: int
     annotators: int
-    """Who have judged at least one pair."""
+    """Number of people who have judged at least one pair."""
     pairs: int
-    """Judged by somebody."""
+    """Number of pairs that were judged."""
     texts: int
-    """Of these, pairs that differ in question or answers: the halves of a mirror couple do not."""
+    """Number of these that differ in question or answers: the halves of a mirror couple do not."""
     quality: Mapping[str, DimensionFinding]
-    """Empty in mode self."""
+    """Findings by dimension; empty in mode self."""
     preference: PreferenceFinding
     people: tuple[PersonFinding, ...]
     claim: StudyClaim | None
-    """None in mode self."""
+    """Claim of the study; None in mode self."""
 
     def to_json(self) -> dict[str, object]:
         """The report as `--format json` prints it."""
@@ -120,7 +120,7 @@ def find(store: Store, *, margin: float = 0.5, seed: int = 0, resamples: int = R
     Args:
         store: The study's file; people may still be at work in it.
         margin: The largest difference of ratings that counts as equal quality.
-        seed: Of the bootstrap.
+        seed: Seed of the bootstrap.
         resamples: Behind each interval.
     """
     found = gather(store)
@@ -189,7 +189,7 @@ def _person(found: StudyContent, person: AnnotatorSummary, labelled: bool) -> Pe
 
 
 def _sides(decided: Sequence[AnnotatorJudgment]) -> list[tuple[int, int]]:
-    """For each pair, how many prefer either answer."""
+    """Return for each pair how many prefer either answer."""
     counts = Counter((each.pair, each.verdict) for each in decided)
     return [(counts[pair, "chosen"], counts[pair, "rejected"]) for pair in dict.fromkeys(each.pair for each in decided)]
 

@@ -1,4 +1,4 @@
-"""What stands before every page: the server's own name only, headers that let nothing in, requests of bounded size."""
+"""Guard of every page: the server's own name only, headers that let nothing in, requests of bounded size."""
 
 from collections.abc import Collection
 from urllib.parse import parse_qs
@@ -34,7 +34,7 @@ class Guard:
     """Answers to its own hosts only, takes forms from its own pages only, and puts the headers on everything.
 
     Args:
-        app: What is guarded.
+        app: Application that is guarded.
         hosts: The names and ports under which it may be asked for; a name rebound to this machine is refused.
     """
 

@@ -18,7 +18,7 @@ COOKIE_DAYS = 90
 
 
 def home(visit: Visit) -> Response:
-    """Where the person left off."""
+    """Redirect to the page where the person left off."""
     with visit.store.reading() as connection:
         session = visit.session(connection)
         code = tasks.next_code(connection, session.annotator.id)
@@ -28,7 +28,7 @@ def home(visit: Visit) -> Response:
 
 
 def show_invitation(visit: Visit) -> Response:
-    """What the person is asked to do, and to agree to."""
+    """Show what the person is asked to do, and to agree to."""
     with visit.store.reading() as connection:
         if people.find_invited(connection, visit.request.path_params["token"]) is None:
             _refuse_invitation()
@@ -36,7 +36,7 @@ def show_invitation(visit: Visit) -> Response:
 
 
 def join(visit: Visit) -> Response:
-    """Sign in.
+    """Sign the person in.
 
     A form does it and not the link itself: previews open links too, and a strict cookie is not sent along when the link
     of another site is followed.
@@ -89,7 +89,7 @@ def _refuse_invitation() -> NoReturn:
 
 
 def show_posts(visit: Visit) -> Response:
-    """What the person has written, with room for more."""
+    """Show the posts that the person has written, with room for more."""
     with visit.store.reading() as connection:
         session = _before_start(connection, visit)
         posts = own_posts.load_posts(connection, session.annotator.id)
@@ -172,7 +172,7 @@ def show_last(visit: Visit) -> Response:
 
 
 def show_done(visit: Visit) -> Response:
-    """How far the person has come, and thanks at the end."""
+    """Show the person's progress, and thanks at the end."""
     with visit.store.reading() as connection:
         session = visit.session(connection)
         progress = tasks.progress(connection, session.annotator.id)

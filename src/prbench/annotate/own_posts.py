@@ -12,11 +12,11 @@ from prbench.annotate.people import now
 LEAST = 3
 MOST = 100
 LONGEST = 10_000
-"""Characters of one post."""
+"""Largest number of characters of one post."""
 
 
 class OwnPosts(NamedTuple):
-    """What a person has written so far."""
+    """Posts that a person has written so far."""
 
     texts: tuple[str, ...]
 
@@ -38,7 +38,7 @@ def read_posts(texts: Sequence[str], pasted: str = "") -> tuple[str, ...]:
 
 
 def complain(texts: Sequence[str]) -> str:
-    """Why posts cannot be kept; empty if they can."""
+    """Return why posts cannot be kept; empty if they can."""
     if len(texts) > MOST:
         return f"These are {len(texts)} posts; at most {MOST} are kept. Please take some out."
     longest = max(map(len, texts), default=0)
@@ -48,7 +48,7 @@ def complain(texts: Sequence[str]) -> str:
 
 
 def load_posts(connection: sqlite3.Connection, annotator: int) -> OwnPosts:
-    """What a person has written, in order."""
+    """Return the posts that a person has written, in order."""
     rows = connection.execute("SELECT text FROM post WHERE annotator = ? ORDER BY position", (annotator,))
     return OwnPosts(tuple(row["text"] for row in rows))
 

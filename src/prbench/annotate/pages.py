@@ -50,7 +50,7 @@ def pair_page(
         shown: The pair.
         progress: How far the annotator has come.
         mode: Whether a person judges for the asker or for themselves.
-        form_token: Of the session.
+        form_token: Token of the session.
         marks: What is marked in the form.
         missing: Fields that were left open.
     """

@@ -1,6 +1,8 @@
-"""Who an annotator is: an invitation, a session, a form's token. Only hashes of secrets are kept.
+"""Identity of an annotator: an invitation, a session, a form's token.
 
-Secrets are 192 random bits, so a plain SHA-256 is enough to keep them: nobody guesses one, with or without the hash.
+Only hashes of secrets are kept. Only hashes of secrets are kept.
+
+Secrets are 192 random bits, so a plain SHA-256 is enough to keep them: none can be guessed, with or without the hash.
 """
 
 import hashlib
@@ -23,21 +25,21 @@ class Annotator(NamedTuple):
 
 
 class AnnotatorSession(NamedTuple):
-    """Somebody who is signed in."""
+    """Session of an annotator who is signed in."""
 
     id: str
     annotator: Annotator
     form_token: str
-    """What this session's forms carry; a form without it was not made for this session."""
+    """Token that this session's forms carry; a form without it was not made for this session."""
 
 
 def now() -> str:
-    """The moment, in UTC."""
+    """Return the current time, in UTC."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def hash_secret(secret: str) -> bytes:
-    """What is kept of a secret."""
+    """Return the hash that is kept of a secret."""
     return hashlib.sha256(secret.encode()).digest()
 
 
@@ -54,7 +56,7 @@ def invite(connection: sqlite3.Connection, annotator: int) -> str:
 
 
 def find_invited(connection: sqlite3.Connection, token: str) -> Annotator | None:
-    """Whose invitation this is; every stored hash is compared, in constant time each."""
+    """Return the annotator of an invitation; every stored hash is compared, in constant time each."""
     wanted, found = hash_secret(token), None
     for row in connection.execute("SELECT * FROM annotator WHERE token_hash IS NOT NULL"):
         if hmac.compare_digest(wanted, row["token_hash"]):
@@ -72,7 +74,7 @@ def open_session(connection: sqlite3.Connection, annotator: int) -> str:
 
 
 def find_session(connection: sqlite3.Connection, cookie: str) -> AnnotatorSession | None:
-    """Whose session a cookie is."""
+    """Return the session of a cookie."""
     name, _, secret = cookie.partition(".")
     row = connection.execute(
         "SELECT annotator.*, session.secret_hash FROM session JOIN annotator ON annotator.id = session.annotator"

@@ -19,8 +19,8 @@ class RequestRefused(Exception):
     """A request that is answered with a message instead of what it asked for.
 
     Args:
-        status: Of the response.
-        title: What is wrong.
+        status: Status code of the response.
+        title: Short text of what is wrong.
         text: What became of the request.
         link: The way out: address and words.
     """
@@ -56,7 +56,10 @@ class Visit:
         return values[0] if len(values) == 1 else ""
 
     def session(self, connection: sqlite3.Connection) -> AnnotatorSession:
-        """Who is signed in; a form must carry that session's token. Asked in the transaction that acts on it."""
+        """Return the session of the visitor; a form must carry its token.
+
+        Asked in the transaction that acts on it. Asked in the transaction that acts on it.
+        """
         found = people.find_session(connection, self.request.cookies.get(self.cookie, ""))
         if found is None:
             raise RequestRefused(403, "You are not signed in", "Please open the invitation link that you were given.")

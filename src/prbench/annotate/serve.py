@@ -1,6 +1,6 @@
 """The server process: a socket that is bound before any link is printed, and one uvicorn over it.
 
-Loopback unless another host is named. Another host is spoken to in plain HTTP, so whoever names one is warned.
+Loopback unless another host is named. Another host is spoken to in plain HTTP, so naming one brings a warning.
 """
 
 import socket
@@ -17,14 +17,14 @@ from prbench.web import listen as bind
 
 
 class Endpoint(NamedTuple):
-    """Where the server listens, and under which address people reach it."""
+    """Socket of the server, and the address under which people reach it."""
 
     listener: socket.socket
     url: str
     hosts: frozenset[str]
 
     def link(self, invitation: Invitation) -> str:
-        """What one person is sent."""
+        """Return the link that one person is sent."""
         return f"{self.url}/join/{invitation.token}"
 
 
@@ -35,7 +35,7 @@ def require_extra() -> None:
 
 
 def listen(host: str = LOOPBACK, port: int = 0, url: str | None = None) -> Endpoint:
-    """Bind the socket.
+    """Bind the socket of the server.
 
     Args:
         host: An address of this machine.
@@ -87,7 +87,7 @@ def links(place: Endpoint, invitations: Sequence[Invitation]) -> list[str]:
 
 
 def _host_header(url: str) -> str:
-    """What a browser says that it asks for: in lower case, without the port that goes without saying.
+    """Return the host as a browser sends it: in lower case, without the port that goes without saying.
 
     Example:
         >>> _host_header("http://Study.Example:80"), _host_header("https://study.example:80")

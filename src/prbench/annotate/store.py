@@ -21,7 +21,7 @@ _PRAGMAS = ("foreign_keys = ON", "synchronous = FULL", "secure_delete = ON", "tr
 
 
 class Store:
-    """A study's file.
+    """File of a study.
 
     Example:
         >>> import tempfile

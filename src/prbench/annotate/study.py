@@ -1,4 +1,6 @@
-"""What is studied: which pairs, shown to whom, in which order. Drawn once, when the study is made, and kept.
+"""Design of a study: which pairs, shown to whom, in which order.
+
+Drawn once, when the study is made, and kept. Drawn once, when the study is made, and kept.
 
 A study whose file is there already is continued, if the suite and the options are the same.
 """
@@ -26,14 +28,14 @@ _RESTORE = "restore the file from a copy"
 
 
 class AnnotationConfig(NamedTuple):
-    """What an organiser may set."""
+    """Settings of the organiser."""
 
     mode: Mode = "pairs"
     names: tuple[str, ...] = ("annotator-1", "annotator-2", "annotator-3")
     pairs: int | None = 50
-    """How many pairs at most; None takes all."""
+    """Largest number of pairs; None takes all."""
     overlap: int | None = None
-    """How many annotators see each pair; None: all of them."""
+    """Number of annotators who see each pair; None: all of them."""
     seed: int = 0
 
 
@@ -46,10 +48,10 @@ class AnnotationStudy(Frozen):
     overlap: int
     seed: int
     dataset: DatasetRecord
-    """Of the pairs that are shown, not of the whole suite."""
+    """Record of the pairs that are shown, not of the whole suite."""
     created_at: str
     version: str
-    """Of prbench."""
+    """Version of prbench that made the study."""
 
 
 class Invitation(NamedTuple):
@@ -65,7 +67,7 @@ class Opened(NamedTuple):
     store: Store
     study: AnnotationStudy
     invitations: tuple[Invitation, ...]
-    """Only for a new study: of an old one the file knows no more than hashes."""
+    """Links for the annotators, only of a new study: of an old one the file knows no more than hashes."""
 
 
 def open_study(path: Path, suite: Suite, options: AnnotationConfig) -> Opened:
@@ -116,14 +118,14 @@ def read_study(store: Store) -> AnnotationStudy:
 
 
 def renew_invitations(store: Store) -> tuple[Invitation, ...]:
-    """New links for everybody who has not deleted their data; the old links stop working, sessions go on."""
+    """Make new links for all annotators who have not deleted their data; the old links stop, sessions go on."""
     with store.writing() as connection:
         people = connection.execute("SELECT id, name FROM annotator WHERE deleted_at IS NULL ORDER BY id").fetchall()
         return tuple(Invitation(row["name"], invite(connection, row["id"])) for row in people)
 
 
 def assign(pairs: int, annotators: int, overlap: int, seed: int) -> list[tuple[int, ...]]:
-    """Who sees each pair: the annotators with least to do so far, chance deciding between equals.
+    """Choose the annotators of each pair: those with least to do so far, chance deciding between equals.
 
     Example:
         >>> assign(4, 2, 1, seed=0)

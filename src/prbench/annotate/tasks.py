@@ -1,4 +1,4 @@
-"""What an annotator is shown next, and how an answer is kept: as a new version, never over an old one.
+"""Tasks of an annotator: the next pair to show, and the keeping of answers as new versions, never over an old one.
 
 No name here carries a label: answers leave this module as first and second.
 """
@@ -18,7 +18,7 @@ _SAVE = (
 
 
 class AnnotatorProgress(NamedTuple):
-    """How far an annotator has come."""
+    """Progress of an annotator."""
 
     done: int
     total: int
@@ -29,13 +29,13 @@ class TaskPage(NamedTuple):
 
     code: str
     number: int
-    """Which of the annotator's pairs this is, from 1."""
+    """Number of this pair among the annotator's, from 1."""
     question: str
     posts: tuple[str, ...]
     first: str
     second: str
     version: int
-    """How many versions of the answer there are; 0: not answered yet."""
+    """Number of versions of the answer; 0: not answered yet."""
     answer: AnnotatorAnswer | None
     previous: str | None
     """The code of the pair before, to go back to."""

@@ -135,7 +135,8 @@ def evaluate_personalized_reward(
         raise ModelError(f"{given.card.address!r} compares answers and gives no reward", hint="use a Rater")
     if "posts" not in opened.card.reads:
         raise ModelError(f"{opened.card.address!r} does not read a profile, so its reward is not personal")
-    if isinstance(user_profile, Mapping) and str(opened.card.address).startswith("personal:"):
+    stated = isinstance(user_profile, Mapping) and str(opened.card.address).startswith("personal:")
+    if stated and opened.card.parameters.get("method") != "contrast":  # which has learned what wishes mean
         warnings.warn(
             f"{opened.card.address} was trained on what people write, not on stated preferences: it reads "
             "'tone: warm' as if the user had posted it, and may make little of it",
@@ -167,15 +168,16 @@ def profile_posts(profile: Profile) -> tuple[Post, ...]:
     """Posts from texts, mappings or stated preferences.
 
     Example:
-        >>> profile_posts({"tone": "warm"})
-        (Post(id='tone', text='tone: warm', category=''),)
+        >>> [post.text for post in profile_posts({"tone": "warm", "preference_for_brevity": True})]
+        ['tone: warm', 'preference for brevity: yes']
         >>> [post.id for post in profile_posts(["I bake.", "I run."])]
         ['1', '2']
     """
     if isinstance(profile, str):
         profile = [profile]
     if isinstance(profile, Mapping):
-        posts = tuple(Post(id=str(key), text=f"{key}: {_say(value)}") for key, value in profile.items())
+        said = ((str(key), f"{str(key).replace('_', ' ')}: {_say(value)}") for key, value in profile.items())
+        posts = tuple(Post(id=key, text=text) for key, text in said)
     else:
         posts = tuple(_post(number, item) for number, item in enumerate(profile, 1))
     if not posts:
@@ -184,6 +186,8 @@ def profile_posts(profile: Profile) -> tuple[Post, ...]:
 
 
 def _say(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return ", ".join(map(str, value)) if isinstance(value, list | tuple | set) else str(value)
 
 

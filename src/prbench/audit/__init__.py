@@ -1,4 +1,4 @@
-"""AUDIT: is a suite sound? Balance, duplicates, leaks, evidence, splits, and whether the stance is in the text.
+"""AUDIT: the soundness of a suite. Balance, duplicates, leaks, evidence, splits, and the stance in the text.
 
 Works on any suite: what a suite has nothing for (no mirror tags, no axes, no profiles) is not applicable. It looks at
 texts, tags and content-blind raters only; whether an answer is true or a persona believable, a reader must say.

@@ -19,7 +19,7 @@ _MOST_GROUPS = 5
 """A number with more values than this is cut into thirds."""
 _USER_COLUMNS = ("user", "user_id", "id", "name")
 _NO_ATTRIBUTES = frozenset({*_USER_COLUMNS, "split", "couple", "version", "life", "history", "posts"})
-"""Fields that say where somebody stands in the suite, not who they are."""
+"""Fields that give a user's place in the suite, and say nothing of the person."""
 _KINDS = "people are described in TOML, JSON or CSV"
 
 
@@ -56,7 +56,7 @@ def _read(path: Path) -> Any:
 
 
 def _best(data: Any, users: frozenset[str]) -> Mapping[str, Mapping[str, Any]]:
-    """Of all tables in the file, the one that knows most of the users; empty if none knows any."""
+    """Return the table of the file that knows most of the users; empty if none knows any."""
     table = max(_tables(data), key=lambda table: len(users & table.keys()), default={})
     return table if users & table.keys() else {}
 

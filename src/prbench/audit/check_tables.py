@@ -31,7 +31,7 @@ def _summary(found: Audit) -> Table:
 
 
 def _tally(finding: Finding) -> str:
-    """How many figures there are, and how many of them are wrong."""
+    """Return the number of figures, and of those that are wrong."""
     if finding.verdict is CheckVerdict.NOT_APPLICABLE:
         return "–"
     wrong = [

@@ -14,7 +14,7 @@ from prbench.types import Frozen
 
 
 class AuditConfig(Frozen):
-    """Where an audit draws its lines.
+    """Thresholds of an audit.
 
     Example:
         >>> settings = default_settings()
@@ -23,23 +23,23 @@ class AuditConfig(Frozen):
     """
 
     style_warn: float = 0.5
-    """Standardised difference between the poles of an axis; Cohen's "medium" …"""
+    """Standardised difference between the poles of an axis from which the audit warns: Cohen's "medium"."""
     style_fail: float = 1.0
-    """… and beyond "large"."""
+    """Standardised difference from which the audit fails: beyond Cohen's "large"."""
     style_share: float = 0.05
     """Means that differ by less than this share of the larger one are equal, however little they vary."""
     reading_points: float = 10.0
     """Flesch reading ease between poles; ten points are about one step of its scale."""
     near_warn: float = Field(0.25, gt=0, le=1)
-    """Jaccard similarity of word 5-grams from which two texts are worth a look …"""
+    """Jaccard similarity of word 5-grams from which two texts are worth a look."""
     near_fail: float = Field(0.5, gt=0, le=1)
-    """… and from which they are the same text."""
+    """Jaccard similarity from which two texts are the same text."""
     sentence_words: int = 5
-    """Shorter sentences may recur."""
+    """Fewest words of a sentence that may not recur."""
     copied_words: int = 8
-    """So many words of narrative, reason or question in a row are a copy."""
+    """Number of words of narrative, reason or question in a row that make a copy."""
     answer_words: int = 10
-    """So many words of an answer in a row in a profile are a copy."""
+    """Number of words of an answer in a row in a profile that make a copy."""
     title_words: int = 4
     """Aspect titles (and whole questions or answers) with fewer words than this are not looked for."""
     everyday_share: float = 0.005
@@ -49,7 +49,7 @@ class AuditConfig(Frozen):
     evidence_posts: int = 2
     """Posts that must show each stance."""
     profile_posts: int = 5
-    """Fewer posts are hardly a history."""
+    """Fewest posts that make a history."""
     post_words: tuple[int, int] = (15, 140)
     """Words of a post, from and to."""
     correlation: float = 0.6
@@ -63,7 +63,7 @@ class AuditConfig(Frozen):
     train: str = "train"
     """The split in which unseen axes must not occur."""
     sharing: Mapping[str, Mapping[str, str]] = {"seen-users": {"users": "train", "questions": "test"}}
-    """What a split may share with which other one: `users`, `questions` (with their answers)."""
+    """Kinds that a split may share with another one: `users`, `questions` (with their answers)."""
     warn_only: tuple[str, ...] = ()
     """Measures of style that warn but never fail, on any axis."""
     exempt: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)

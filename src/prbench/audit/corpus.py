@@ -72,7 +72,7 @@ class Corpus:
 
     @cached_property
     def written(self) -> CheckVerdict:
-        """What repetition earns: texts written for a suite must not repeat, items of a log may."""
+        """Verdict on repetition: texts written for a suite must not repeat, items of a log may."""
         return CheckVerdict.WARN if self.from_items else CheckVerdict.FAIL
 
     @cached_property
@@ -112,7 +112,7 @@ class Corpus:
 
     @property
     def shown(self) -> tuple[tuple[int, bool], ...]:
-        """For each pair its contrast's position, and whether the chosen answer is the contrast's first."""
+        """Position of each pair's contrast, and whether the chosen answer is the contrast's first."""
         return self._met[1]
 
     @cached_property
@@ -169,7 +169,7 @@ class Corpus:
 
     @cached_property
     def stances(self) -> Mapping[str, Mapping[str, frozenset[str]]]:
-        """What each user wants, by axis; more than one pole on an axis is a contradiction."""
+        """Poles that each user wants, by axis; more than one pole on an axis is a contradiction."""
         found: dict[str, dict[str, set[str]]] = {}
         for pair in self.pairs:
             for axis, pole in pair.stances.items():
@@ -177,7 +177,7 @@ class Corpus:
         return {user: {axis: frozenset(poles) for axis, poles in held.items()} for user, held in found.items()}
 
     def splits_of(self, keys: Iterable[str]) -> Mapping[str, Mapping[str, str]]:
-        """For each key, one per pair, the splits that have it, each with its first pair; an empty key is left out."""
+        """Return the splits of each key, one key per pair, each with its first pair; an empty key is left out."""
         found: dict[str, dict[str, str]] = {}
         for key, pair in zip(keys, self.pairs, strict=True):
             if key:

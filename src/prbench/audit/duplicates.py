@@ -1,4 +1,4 @@
-"""Is a text there twice, or nearly? Answers, sentences of answers to one question, posts."""
+"""Checks for texts that are there twice, or nearly: answers, sentences of answers to one question, posts."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from prbench.texts import near_duplicates, sentences, words
 
 @dataclass(frozen=True)
 class RepeatedTexts:
-    """No answer and no post is written twice."""
+    """Check that no answer and no post is written twice."""
 
     settings: AuditConfig
 

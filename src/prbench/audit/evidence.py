@@ -1,4 +1,4 @@
-"""Do profiles show what the standard says they show, and are they long enough to show anything?"""
+"""Checks that profiles show what the standard says they show, and are long enough to show anything."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -47,7 +47,7 @@ class StanceEvidence:
 
 @dataclass(frozen=True)
 class AspectClaim:
-    """What a rubric says of one user: this aspect shows in these posts."""
+    """Claim of a rubric about one user: this aspect shows in these posts."""
 
     pair: str
     user: str
@@ -68,7 +68,7 @@ def claims_of(corpus: Corpus) -> Iterator[AspectClaim]:
 
 
 def lists_ids(corpus: Corpus, claims: Sequence[AspectClaim]) -> bool:
-    """Whether evidence means ids here: most of it is nothing but ids of posts, anybody's."""
+    """Whether evidence means ids here: most of it is nothing but ids of posts, of any user."""
     known = {name for posts in corpus.profiles.values() for name in posts}
     given = [claim for claim in claims if claim.posts]
     return bool(given) and 2 * sum(known.issuperset(claim.posts) for claim in given) >= len(given)

@@ -29,16 +29,16 @@ class Check(Protocol):
 
     @property
     def name(self) -> str:
-        """What tables and JSON call it."""
+        """Name of the check in tables and JSON."""
         ...
 
     def examine(self, corpus: Corpus) -> Finding:
-        """Answer it."""
+        """Examine a corpus and return the finding."""
         ...
 
 
 class Audit(Frozen):
-    """What all checks found of one suite."""
+    """Findings of all checks on one suite."""
 
     suite: str
     fingerprint: str
@@ -49,7 +49,7 @@ class Audit(Frozen):
 
     @property
     def verdict(self) -> CheckVerdict:
-        """The gravest of all."""
+        """Gravest verdict of all findings."""
         return worst(finding.verdict for finding in self.findings)
 
     @property
@@ -58,7 +58,7 @@ class Audit(Frozen):
         return self.verdict is CheckVerdict.FAIL
 
     def finding(self, check: str) -> Finding:
-        """What one check found.
+        """Return the finding of one check.
 
         Example:
             >>> pair = Pair(id="1", user="ann", question="Tea?", chosen="Green.", rejected="Black.")

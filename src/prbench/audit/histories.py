@@ -1,4 +1,4 @@
-"""Do histories tell by their length what they should tell by what they say?
+"""Checks that histories do not tell by their length what they should tell by their words.
 
 The number of posts and how long they are must not go with a pole; and where evidence names the posts that show a
 stance, these should not be told from the silent ones by their length alone. A difference favours no answer, since both
@@ -49,7 +49,7 @@ class Histories:
         )
 
     def _by_axis(self, corpus: Corpus, couples: Sequence[tuple[str, str]]) -> Iterator[Figure]:
-        """For each axis, the words of a post at one pole less those at the other, couple by couple."""
+        """Yield for each axis the words of a post at one pole less those at the other, couple by couple."""
         means = {user: _mean_words(posts.values()) for user, posts in corpus.profiles.items() if posts}
         for axis in corpus.two_sided:
             one, two = corpus.axes[axis]

@@ -1,4 +1,4 @@
-"""Does a text give the label away: the hidden standard in posts or answers, an answer or a question in a profile?
+"""Checks for texts that give the label away: the standard in posts or answers, answers or questions in a profile.
 
 A copy is looked for only where it would help: the standard, answers and questions of a user's pairs in that user's
 posts, the standard of a question in its answers.
@@ -21,9 +21,9 @@ class _Secret(NamedTuple):
     name: str
     texts: Callable[[Pair], Iterable[str]]
     run: int
-    """So many words in a row are a copy."""
+    """Number of words in a row that make a copy."""
     least: int
-    """So many make a copy if they are the whole text."""
+    """Number of words that make a copy if they are the whole text."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def _prose(pair: Pair) -> list[str]:
 
 
 def _in_posts(corpus: Corpus, secret: _Secret) -> Figure:
-    """What of a user's pairs stands in the user's posts."""
+    """Return the copies from a user's pairs in the user's posts."""
     by_user = _gather(corpus.pairs, lambda pair: pair.user, secret)
     found: dict[tuple[str, str], Offence] = {}
     for user, sources in by_user.items():
@@ -94,7 +94,7 @@ def _in_posts(corpus: Corpus, secret: _Secret) -> Figure:
 
 
 def _in_answers(corpus: Corpus, secret: _Secret, otherwise: CheckVerdict) -> Figure:
-    """What of a question's pairs stands in its answers."""
+    """Return the copies from a question's pairs in its answers."""
     by_question = _gather(corpus.pairs, lambda pair: pair.question, secret)
     answers: dict[str, dict[str, str]] = {question: {} for question in by_question}
     for answer in corpus.answers:
@@ -109,7 +109,7 @@ def _in_answers(corpus: Corpus, secret: _Secret, otherwise: CheckVerdict) -> Fig
 
 
 def _gather(pairs: Sequence[Pair], key: Callable[[Pair], str], secret: _Secret) -> Mapping[str, Mapping[str, str]]:
-    """By key the distinct texts, each with the first pair that has it."""
+    """Return the distinct texts by key, each with the first pair that has it."""
     found: dict[str, dict[str, str]] = {}
     for pair in pairs:
         group = found.setdefault(key(pair), {})

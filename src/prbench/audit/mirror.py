@@ -1,4 +1,4 @@
-"""Is the suite as mirrored as it says, and does ignoring the user score exactly one half?"""
+"""Checks that the suite is as mirrored as it says, and that ignoring the user scores exactly one half."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -55,7 +55,7 @@ class MirrorBalance:
 
 
 def _broken(pairs: Sequence[Pair]) -> str:
-    """What keeps these pairs from being two opposite halves; empty if nothing does."""
+    """Return what keeps these pairs from being two opposite halves; empty if nothing does."""
     if len(pairs) != 2:
         return f"{len(pairs)} halves"
     one, two = pairs
@@ -101,7 +101,7 @@ def _couples(pairs: Sequence[Pair]) -> Mapping[str, set[str]]:
 
 @dataclass(frozen=True)
 class UserBlindAccuracy:
-    """Who ignores the user scores one half: exactly on a mirrored suite, within its interval on any other."""
+    """Check that ignoring the user scores one half: exactly on a mirrored suite, within its interval on any other."""
 
     settings: AuditConfig
     opinions: Sequence[Opinion]
@@ -157,7 +157,7 @@ class UserBlindAccuracy:
 
 
 def _silence(opinion: Opinion, corpus: Corpus) -> list[Figure]:
-    """What a rater did not say, where it did not; the pairs concerned are left out of its accuracy."""
+    """Return figures on what a rater did not say; the pairs concerned are left out of its accuracy."""
     silent = [
         Offence(ids=(contrast.id,), detail=f"{opinion.rater} gave no verdict")
         for contrast, said in zip(corpus.contrasts, np.isfinite(opinion.preference), strict=True)

@@ -1,4 +1,4 @@
-"""Are axes and poles called by name where they should only show?"""
+"""Check that axes and poles are not called by name where they should only show."""
 
 import re
 from collections import defaultdict
@@ -12,7 +12,7 @@ from prbench.audit.result import CheckVerdict, Figure, Finding, Offence
 from prbench.texts import words
 
 _FEWEST_UNRELATED = 20
-"""With fewer unrelated texts than this, they do not tell which words are everyday."""
+"""Fewest unrelated texts that can tell which words are everyday."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Names:
 
 @dataclass(frozen=True)
 class _Usage:
-    """Which words stand in which texts."""
+    """Words of the posts and answers."""
 
     corpus: Corpus
 
@@ -72,7 +72,7 @@ class _Usage:
         }
 
     def unrelated_share(self, name: str, axis: str) -> float:
-        """In what share of the texts that have nothing to do with the axis its name stands; 0 if there are too few."""
+        """Return the share of the texts unrelated to the axis in which its name stands; 0 if there are too few."""
         texts = [text for texts in self.texts.values() for _, text, axes in texts if axis not in axes]
         if len(texts) < _FEWEST_UNRELATED:
             return 0.0

@@ -1,4 +1,4 @@
-"""Who holds which stance: equally many at each pole, axes unrelated to each other and to who people are."""
+"""Checks of the stances that users hold: equally many at each pole, axes unrelated to each other and to attributes."""
 
 import itertools
 from collections import Counter, defaultdict
@@ -51,7 +51,7 @@ class StanceBalance:
         )
 
     def _correlations(self, corpus: Corpus) -> list[Figure]:
-        """Which axes go together more than chance would have it, and the largest phi of all."""
+        """Return the axes that go together more than by chance, and the largest phi of all."""
         found = list(_correlations(corpus))
         if not found:
             return []
@@ -88,7 +88,7 @@ class _Correlation(NamedTuple):
     axes: tuple[str, str]
     phi: float
     p: float
-    """Sign test over couples (or users): do the first poles go together as often as not?"""
+    """P-value of the sign test over couples (or users) that the first poles go together as often as not."""
     users: int
 
 
@@ -117,7 +117,7 @@ def _correlations(corpus: Corpus) -> Iterator[_Correlation]:
 
 @dataclass(frozen=True)
 class DemographicAssociation:
-    """No stance goes with who the person is."""
+    """Check that no stance goes with who the person is."""
 
     settings: AuditConfig
     people: People
@@ -163,7 +163,7 @@ class _Test(NamedTuple):
     attribute: str
     p: float
     strength: float
-    """Cramér's V."""
+    """Cramér's V, the strength of the association."""
     users: int
     table: str
 

@@ -1,4 +1,4 @@
-"""Is the stance in the text, and do user-blind raters take a side?
+"""Checks that the stance is in the text, and whether user-blind raters take a side.
 
 The probe learns the words of each pole on some questions and tells the poles apart on the others; were the poles only
 labels, it could not. The preference shows what mirroring hides: that one pole's answers are simply better liked.
@@ -76,7 +76,7 @@ def _above_half(estimate: Estimate) -> bool:
 
 
 def probe_credits(first: Sequence[str], second: Sequence[str], questions: Sequence[str]) -> Floats:
-    """For each row, whether naive Bayes, learnt on the rows of all other questions, tells which text is a first one.
+    """Return for each row whether naive Bayes, learnt on all other questions, knows which text is a first one.
 
     Words count once a text (Bernoulli with smoothing); a tie is worth ½.
 
@@ -117,7 +117,7 @@ def _tokens(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class PolePreference:
-    """No rater that is not shown the user prefers one pole of an axis by far."""
+    """Check that no rater that is not shown the user prefers one pole of an axis by far."""
 
     settings: AuditConfig
     opinions: Sequence[Opinion]
@@ -125,7 +125,7 @@ class PolePreference:
     name = "preference"
 
     def examine(self, corpus: Corpus) -> Finding:
-        """For each axis and rater, the share of contrasts in which it prefers the axis's first pole."""
+        """Return for each axis and rater the share of contrasts in which it prefers the axis's first pole."""
         return Finding.of(
             self.name,
             asks="does a rater that is not shown the user prefer one pole? (mirroring hides it; here it shows)",

@@ -1,4 +1,4 @@
-"""Raters that are not shown the user: which of two answers do they prefer?
+"""Preferences of raters that are not shown the user, between two answers.
 
 Each is asked about every distinct answer (or, if it compares, about every distinct couple of answers in both orders)
 once, whatever the number of pairs. An answer that it does not give is missing, never a preference.
@@ -22,14 +22,14 @@ _CREDIT = {"first": 1.0, "tie": 0.5, "second": 0.0}
 
 @dataclass(frozen=True, eq=False)
 class Opinion:
-    """What a rater makes of every contrast of a corpus, without the user."""
+    """Preferences of a rater in every contrast of a corpus, without the user."""
 
     rater: str
     preference: Floats
-    """1 if it prefers the contrast's first answer, 0 if the second, ½ for a tie; NaN where it did not say."""
+    """Preference in each contrast: 1 for the first answer, 0 for the second, ½ for a tie; NaN where it did not say."""
 
     def credits(self, corpus: Corpus) -> Floats:
-        """Its credit on every pair: 1 if the chosen answer won, ½ for a tie; NaN where it did not say."""
+        """Return the rater's credit on every pair: 1 if the chosen answer won, ½ for a tie, NaN without an opinion."""
         credits = [self.preference[place] if forward else 1 - self.preference[place] for place, forward in corpus.shown]
         return np.array(credits, dtype=np.float64)
 

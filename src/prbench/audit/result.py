@@ -1,4 +1,4 @@
-"""What an audit finds: figures, each with its own verdict and the examples that speak against it."""
+"""Findings of an audit: figures, each with its own verdict and the examples that speak against it."""
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
@@ -8,7 +8,7 @@ from prbench.types import Frozen
 
 
 class CheckVerdict(StrEnum):
-    """How a check ended; `not applicable` where the suite has nothing for it to look at."""
+    """Verdict of a check; `not applicable` where the suite has nothing for it to look at."""
 
     NOT_APPLICABLE = "not applicable"
     PASS = "pass"  # noqa: S105 (a verdict, no password)
@@ -44,14 +44,14 @@ class Figure(Frozen):
     low: float | None = None
     high: float | None = None
     n: int
-    """How many things were looked at."""
+    """Number of things that were looked at."""
     examples: tuple[Offence, ...] = ()
 
     @classmethod
     def counted(
         cls, name: str, n: int, offences: Sequence[Offence], otherwise: CheckVerdict = CheckVerdict.FAIL
     ) -> "Figure":
-        """How many of `n` things offend: none is a pass, any has the verdict `otherwise`.
+        """Return a figure of how many of `n` things offend: none is a pass, any has the verdict `otherwise`.
 
         Example:
             >>> str(Figure.counted("halves that lack the other", 12, []).verdict)
@@ -73,14 +73,14 @@ class Figure(Frozen):
 
 
 class Finding(Frozen):
-    """What one check has to say: its verdict is that of its gravest figure."""
+    """Finding of one check: its verdict is that of its gravest figure."""
 
     check: str
     verdict: CheckVerdict
     asks: str
     """The question that the check puts to the suite."""
     threshold: str
-    """Where it draws the line, in words and numbers."""
+    """Threshold of the check, in words and numbers."""
     figures: tuple[Figure, ...] = ()
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Are the splits apart: no user, couple, question or answer in two of them, no unseen axis in train?"""
+"""Checks that splits are apart: no user, couple, question or answer in two of them, no unseen axis in train."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from prbench.texts import near_duplicates
 
 @dataclass(frozen=True)
 class DisjointSplits:
-    """What is learnt in one split cannot be looked up in another."""
+    """Check that what is learnt in one split cannot be looked up in another."""
 
     settings: AuditConfig
 
@@ -45,7 +45,7 @@ class DisjointSplits:
     def _figure(
         self, what: str, corpus: Corpus, keys: Iterable[str], kind: str, otherwise: CheckVerdict = CheckVerdict.FAIL
     ) -> Figure:
-        """How many of the things that these keys name, one for each pair, lie in two splits."""
+        """Return how many of the things that these keys name, one for each pair, lie in two splits."""
         return self._in_two(what, corpus.splits_of(keys), kind, otherwise)
 
     def _in_two(self, what: str, places: Mapping[str, Mapping[str, str]], kind: str, otherwise: CheckVerdict) -> Figure:

@@ -1,4 +1,4 @@
-"""Do the poles of an axis differ in something that is not the axis: length, layout, punctuation, address, difficulty?
+"""Checks that the poles of an axis do not differ in anything else: length, layout, punctuation, address, difficulty.
 
 Only contrasts in which nothing but the axis differs are looked at. A suite without axes is asked the same of chosen and
 rejected answers; there a difference is a warning, since what people choose may well be longer.
@@ -99,10 +99,10 @@ class ReadingLevel:
 
 @dataclass(frozen=True)
 class StyleDifference:
-    """How much more of a measure one side has."""
+    """Difference of a measure between two sides."""
 
     axis: str
-    """Empty where chosen and rejected answers were compared."""
+    """Axis of the difference; empty where chosen and rejected answers were compared."""
     sides: tuple[str, str]
     measure: str
     means: tuple[float, float]
@@ -119,7 +119,7 @@ class StyleDifference:
 
     @property
     def share(self) -> float:
-        """How far apart the means are, as a share of the larger one."""
+        """Distance between the means, as a share of the larger one."""
         low, high = sorted(map(abs, self.means))
         return (high - low) / high if high else 0.0
 

@@ -1,7 +1,7 @@
 """BUILD: suites out of what teams already have.
 
-`build_mirror` turns a log of ratings or judgments into a mirrored suite, on which whoever ignores the user is right
-exactly half of the time. It refuses a log without disagreement, and never writes half a suite.
+`build_mirror` turns a log of ratings or judgments into a mirrored suite, on which a model that ignores the user is
+right exactly half of the time. It refuses a log without disagreement, and never writes half a suite.
 """
 
 from prbench.build.card import Exactness, MirrorCard, SourceFile, SplitCounts

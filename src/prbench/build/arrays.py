@@ -18,7 +18,7 @@ class PairIndices(NamedTuple):
 
 
 def starts_group(*sorted_keys: Indices) -> Flags:
-    """Where a new combination of keys begins, in rows that are sorted by them.
+    """Return where a new combination of keys begins, in rows that are sorted by them.
 
     Example:
         >>> starts_group(np.array([3, 3, 5])).tolist()

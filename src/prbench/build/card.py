@@ -15,7 +15,7 @@ _SCORERS = 8
 
 
 class SourceFile(Frozen):
-    """A file that a suite was made from, by content; its folder is nobody's business."""
+    """File that a suite was made from, by content; its folder is not recorded."""
 
     name: str
     sha256: str
@@ -23,7 +23,7 @@ class SourceFile(Frozen):
 
 
 class SplitCounts(Frozen):
-    """How large a split is."""
+    """Size of a split."""
 
     pairs: int
     users: int
@@ -45,24 +45,24 @@ class MirrorCard(Frozen):
     """`card.json` of a built suite."""
 
     kind: str
-    """`ratings` or `judgments`."""
+    """Kind of the log: `ratings` or `judgments`."""
     log: SourceFile
     items: SourceFile
     options: MirrorConfig
     users: int
-    """In the log."""
+    """Number of users in the log."""
     mirrorable: Mapping[str, int]
-    """What could be mirrored before context and splits: item pairs, disputed ones, judgments. Of ratings at least so
-    many: each user is counted with a bounded number of items."""
+    """Counts of what could be mirrored before context and splits: item pairs, disputed ones, judgments. Of ratings at
+    least so many: each user is counted with a bounded number of items."""
     dropped: Mapping[str, int]
     splits: Mapping[str, SplitCounts]
     context: Mapping[str, int]
     """Users with a profile, rows of the log behind it, posts made of them, and labelled pairs in `context.jsonl`."""
     exactness: Exactness
     fingerprint: str
-    """Of the pairs, as `load_pairs` reports it."""
+    """Fingerprint of the pairs, as `load_pairs` reports it."""
     version: str
-    """Of prbench."""
+    """Version of prbench that built the suite."""
 
 
 def describe_file(path: Path, rows: int) -> SourceFile:

@@ -1,4 +1,4 @@
-"""Which column of a file is which field: by its own name, by a common other name, or by what the user says."""
+"""Choice of the columns of a file: by their own name, by a common other name, or by what the user says."""
 
 from collections.abc import Iterable, Mapping
 

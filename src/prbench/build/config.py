@@ -1,4 +1,4 @@
-"""What a user may set when a mirrored suite is made."""
+"""Settings of a user for making a mirrored suite."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ TRAIN, VALIDATION, TEST, SEEN_USERS = range(4)
 
 
 class MirrorConfig(Frozen):
-    """How a log becomes a mirrored suite.
+    """Settings for turning a log into a mirrored suite.
 
     Example:
         >>> MirrorConfig(splits=parse_splits("80/0/20")).splits
@@ -21,7 +21,7 @@ class MirrorConfig(Frozen):
 
     seed: int = 0
     min_gap: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """How far two ratings of one user must lie apart to be a preference; None: a fifth of the range of all ratings."""
+    """Least distance of two ratings of one user to be a preference; None: a fifth of the range of all ratings."""
     question: str | None = Field(default=None, min_length=1)
     """The question that both halves of a couple are asked; `{topic}` and `{stance}` are filled in."""
     columns: Mapping[str, str] = Field(default_factory=dict)
@@ -35,7 +35,7 @@ class MirrorConfig(Frozen):
     max_posts: int = Field(default=40, ge=1)
     """Most posts in a profile, and most labelled context pairs made from one user's ratings."""
     context_share: float = Field(default=0.5, gt=0, lt=1)
-    """Which part of a user's judgments becomes the profile."""
+    """Part of a user's judgments that becomes the profile."""
 
     @field_validator("splits")
     @classmethod

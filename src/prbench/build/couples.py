@@ -22,7 +22,7 @@ class Couples(NamedTuple):
     """The how-manieth couple of its item pair this is."""
 
     def take(self, rows: Indices) -> "Couples":
-        """Some of the rows."""
+        """Return some of the rows."""
         return Couples(*(column[rows] for column in self))
 
 

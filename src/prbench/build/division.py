@@ -1,4 +1,4 @@
-"""What both kinds of log give: context rows and preferences to ask about."""
+"""Protocol that both kinds of log serve: context rows and preferences to ask about."""
 
 from collections import Counter
 from typing import NamedTuple, Protocol
@@ -15,7 +15,7 @@ class LogDivision(NamedTuple):
     """A log divided into what is shown of a user and what the user is asked."""
 
     context: Indices
-    """Rows of the log."""
+    """Rows of the log that are context."""
     context_user: Indices
     """The user of each context row."""
     asked: Preferences
@@ -43,25 +43,25 @@ class Log(Protocol):
 
     @property
     def items(self) -> MirrorItems:
-        """The texts."""
+        """Texts of the items."""
         ...
 
     @property
     def dropped(self) -> Counter[str]:
-        """What was left out while reading, by reason."""
+        """Counts of what was left out while reading, by reason."""
         ...
 
     @property
     def kind(self) -> str:
-        """`ratings` or `judgments`."""
+        """Kind of the log: `ratings` or `judgments`."""
         ...
 
     def mirrorable(self) -> Mirrorable:
-        """How much of the log has an opposite at all."""
+        """Return how much of the log has an opposite at all."""
         ...
 
     def item_weights(self) -> Numbers:
-        """How much each item matters to the balance of splits."""
+        """Return the weight of each item for the balance of splits."""
         ...
 
     def links(self) -> tuple[Indices, Indices]:
@@ -69,7 +69,7 @@ class Log(Protocol):
         ...
 
     def user_weights(self, item_split: Indices) -> Numbers:
-        """How much each user (row) has to give in each split of the items (column)."""
+        """Return how much each user (row) has to give in each split of the items (column)."""
         ...
 
     def divide(

@@ -29,12 +29,12 @@ class Draft(Frozen):
     """The standard: `chosen` was written to follow it, `rejected` to avoid it."""
     category: str = ""
     narrative: str = ""
-    """Where the aspects come from, in the user's words."""
+    """Source of the aspects, in the user's words."""
     chosen: Text
     rejected: Text
     tags: Mapping[str, str] = Field(default_factory=dict)
-    """Free labels. `mirror` is shared by the two drafts that meet the same answers with opposite labels; what rejects
-    one of them rejects both."""
+    """Labels that may be set freely. `mirror` is shared by the two drafts that meet the same answers with opposite
+    labels; what rejects one of them rejects both."""
 
     def pair(self) -> Pair:
         """The pair that is published once every gate has let the draft pass."""

@@ -22,7 +22,7 @@ class MirrorItems:
     ids: tuple[str, ...]
     texts: tuple[str, ...]
     groups: tuple[str, ...]
-    """What a text is about, such as its topic; empty where the file has none."""
+    """Subject of each text, such as its topic; empty where the file has none."""
     stances: tuple[str, ...]
     questions: tuple[str, ...]
     index: dict[str, int]

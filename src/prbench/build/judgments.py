@@ -30,7 +30,7 @@ class JudgmentLog:
     """Whether the lower item stood first when the user was asked; reasons speak of first and second."""
     reasons: tuple[str, ...]
     names: tuple[str, str]
-    """What the log calls the first and the second item."""
+    """Names of the first and the second item in the log."""
     dropped: Counter[str]
 
     @property
@@ -39,11 +39,11 @@ class JudgmentLog:
         return "judgments"
 
     def mirrorable(self) -> Mirrorable:
-        """How much of the log has an opposite at all."""
+        """Return how much of the log has an opposite at all."""
         return count_mirrored(self.preferences, len(self.items))
 
     def item_weights(self) -> Numbers:
-        """In how many disputed judgments each item is."""
+        """Return the number of disputed judgments that each item is in."""
         disputed = self.preferences.take(are_disputed(self.preferences, len(self.items)))
         both = np.concatenate([disputed.low, disputed.high])
         return np.bincount(both, minlength=len(self.items)).astype(np.float64)
@@ -53,7 +53,7 @@ class JudgmentLog:
         return self.preferences.low, self.preferences.high
 
     def user_weights(self, item_split: Indices) -> Numbers:
-        """How many disputed judgments each user has in each split of the items."""
+        """Return the number of disputed judgments that each user has in each split of the items."""
         found = self.preferences
         split = _common_split(found, item_split)
         counted = are_disputed(found, len(self.items)) & (split != NOWHERE)

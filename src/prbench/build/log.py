@@ -23,9 +23,9 @@ from prbench.data.rows import SourceRow, read_rows, suffix_of
 from prbench.errors import DataError, did_you_mean
 
 _DEFAULT_GAP = 0.2
-"""Of the range of all ratings: one star of five, four points of Jester's twenty."""
+"""Share of the range of all ratings: one star of five, four points of Jester's twenty."""
 _FEW = 20
-"""So many ids are searched for the nearest, and listed if none is near."""
+"""Number of ids that are searched for the nearest, and listed if none is near."""
 _CHOICES = {"a": "a", "a1": "a", "b": "b", "a2": "b", "equal": "equal", "tie": "equal"}
 
 

@@ -1,4 +1,4 @@
-"""From a log of what people liked to a suite that nobody can score on without knowing the user.
+"""Mirrored suites made from a log of what people liked: no model can score on them without knowing the user.
 
 For every two items that users disagree on, equally many users are taken from each side and coupled one to one: both
 halves of a couple meet the same question and texts with opposite labels. Any function of question and texts is
@@ -235,7 +235,7 @@ PAIRS, CONTEXT, ITEMS, CARD = "pairs.parquet", "context.jsonl", "items.jsonl", "
 
 
 def refuse_foreign(folder: Path) -> None:
-    """Only a folder that an earlier build made, or an empty one, is replaced."""
+    """Refuse to replace a folder that is neither empty nor made by an earlier build."""
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"--out {str(folder)!r} is a file", hint="name a folder")
     if folder.is_dir() and any(folder.iterdir()) and not (folder / CARD).is_file():

@@ -1,4 +1,4 @@
-"""Who prefers which of two items, as arrays; and how many of these preferences have an opposite."""
+"""Preferences of users between two items, as arrays; and how many of them have an opposite."""
 
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ class Preferences(NamedTuple):
     prefers_low: Flags
 
     def take(self, rows: Indices | Flags) -> "Preferences":
-        """Some of the rows."""
+        """Return some of the rows."""
         return Preferences(self.user[rows], self.low[rows], self.high[rows], self.prefers_low[rows])
 
     def pair_codes(self, items: int) -> Indices:
@@ -25,7 +25,7 @@ class Preferences(NamedTuple):
 
 
 class Mirrorable(NamedTuple):
-    """How much of a log can be mirrored, before anything is set aside for contexts or splits."""
+    """Part of a log that can be mirrored, before anything is set aside for contexts or splits."""
 
     item_pairs: int
     disputed: int
@@ -54,7 +54,7 @@ def count_mirrored(preferences: Preferences, items: int) -> Mirrorable:
 
 
 def are_disputed(preferences: Preferences, items: int) -> Flags:
-    """Whether somebody prefers the other item of the same pair."""
+    """Whether some user prefers the other item of the same pair."""
     sides = _count_sides(preferences, items)
     disputed: Flags = ((sides.for_low > 0) & (sides.for_high > 0))[sides.pair_of]
     return disputed

@@ -43,13 +43,13 @@ class RatingLog:
         return "ratings"
 
     def mirrorable(self) -> Mirrorable:
-        """How much of the log has an opposite, among the items that each user is bounded to."""
+        """Return how much of the log has an opposite, among the items that each user is bounded to."""
         everything = np.arange(len(self.user), dtype=np.int64)
         rows = self._bound(everything, np.zeros_like(everything), np.arange(len(self.items), dtype=np.int64))
         return count_mirrored(self._compare(rows, np.zeros_like(rows), Counter())[0], len(self.items))
 
     def item_weights(self) -> Numbers:
-        """How often each item was rated."""
+        """Return the number of ratings of each item."""
         return np.bincount(self.item, minlength=len(self.items)).astype(np.float64)
 
     def links(self) -> tuple[Indices, Indices]:
@@ -57,7 +57,7 @@ class RatingLog:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
 
     def user_weights(self, item_split: Indices) -> Numbers:
-        """How many items of each split each user has rated."""
+        """Return the number of items of each split that each user has rated."""
         weights = np.zeros((len(self.users), 3))
         np.add.at(weights, (self.user, item_split[self.item]), 1)
         return weights
@@ -94,7 +94,7 @@ class RatingLog:
         )
 
     def labelled_pairs(self, rows: Indices, most: int, random: np.random.Generator) -> list[LabelledPair]:
-        """At most so many of the pairs that a user's context ratings decide."""
+        """Return at most so many of the pairs that a user's context ratings decide."""
         found, _ = self._compare(rows, np.zeros_like(rows), Counter())
         kept = np.sort(random.permutation(len(found.user))[:most])
         return [

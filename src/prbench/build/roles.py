@@ -1,4 +1,4 @@
-"""What a judgment may be used for, once its user and its items have their splits.
+"""Uses of a judgment, once its user and its items have their splits.
 
 A user is asked about items of the user's own split; users of train also about test items (`seen-users`). A profile
 shows items of the user's own split or of an earlier one: not even a profile shows a text of a later split.
@@ -14,7 +14,7 @@ from prbench.build.splits import NOWHERE
 
 
 class Roles(NamedTuple):
-    """For each judgment: whether it may be asked, whether it may be shown, and the split in which it would be asked."""
+    """Roles of each judgment: whether it may be asked, or shown, and the split in which it would be asked."""
 
     may_ask: Flags
     may_show: Flags

@@ -1,4 +1,4 @@
-"""Who and what goes into train, validation and test.
+"""Division of users and items into train, validation and test.
 
 Items are kept apart first: texts of one topic stay together, equal texts always. Users follow the items they judged as
 far as the shares allow, so that little is lost; labels play no part.
@@ -71,7 +71,7 @@ def split_users(weights: Numbers, shares: tuple[float, ...], random: np.random.G
 
 
 def _leanings(weights: Numbers, shares: tuple[float, ...]) -> Numbers:
-    """Which part of a user's judgments is in which split, rounded so that small differences are left to chance."""
+    """Return the part of each user's judgments in each split, rounded so that small differences are left to chance."""
     parts = weights / np.maximum(weights.sum(axis=0), 1)
     parts[:, np.array(shares) == 0] = 0
     parts = parts / np.maximum(parts.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
@@ -85,7 +85,7 @@ def _best_split(leaning: list[float], room: list[float], shares: tuple[float, ..
 
 
 def _units(items: MirrorItems, weights: Numbers, links: tuple[Indices, Indices], shares: tuple[float, ...]) -> Indices:
-    """What must stay together; a unit that fits into no split is taken apart into its texts."""
+    """Return the units that must stay together; one that fits into no split is taken apart into its texts."""
     units = _connect(items, links)
     needed = sum(share > 0 for share in shares)
     while True:

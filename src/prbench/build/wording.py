@@ -8,7 +8,7 @@ DEFAULT_QUESTION = "Which of these two do you prefer?"
 
 
 def ask(items: MirrorItems, low: int, high: int, template: str | None) -> str:
-    """The question about two items: the same for everybody who meets them."""
+    """Return the question about two items: the same for all users who meet them."""
     if items.questions[low] and items.questions[low] == items.questions[high] and template is None:
         return items.questions[low]
     topic = items.groups[low] if items.groups[low] == items.groups[high] else ""

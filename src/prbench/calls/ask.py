@@ -43,7 +43,7 @@ class Asker(Protocol):
 
 
 class InProcess:
-    """Asks the model here."""
+    """Asker that uses the model in this process."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -51,12 +51,12 @@ class InProcess:
 
     @property
     def effort(self) -> Effort:
-        """As the model counts it, since this run began."""
+        """Effort as the model counts it, since this run began."""
         return effort_of(self._model) - self._before
 
     @property
     def peak_flops(self) -> float | None:
-        """As the model measures it."""
+        """Operations per second as the model measures them."""
         return self._model.peak_flops if isinstance(self._model, Paced) else None
 
     @property
@@ -117,12 +117,12 @@ class WorkerEfforts:
 
     def __init__(self) -> None:
         self.effort = Effort()
-        """Of all workers; seconds too, so that its rate is that of one worker."""
+        """Effort of all workers; seconds too, so that its rate is that of one worker."""
         self.peak_flops: float | None = None
         self.replaced = 0
         """Workers that died and were replaced."""
         self.frozen = 0
-        """Those of them that stood still and were ended for it."""
+        """Number of these that stood still and were ended for it."""
         self._notes: dict[str, None] = {}
 
     def add(self, tally: WorkerEffort) -> None:

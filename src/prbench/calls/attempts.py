@@ -6,7 +6,8 @@ from typing import Literal
 from prbench.errors import ModelError
 
 TRIES = 2
-"""Of a whole shard; after that its open calls are asked one by one, each once, so that one call alone fails."""
+"""Number of tries of a whole shard; after that its open calls are asked one by one, each once, so that one call alone
+fails."""
 _PATIENCE = 3
 
 Decision = Literal["go", "split", "give up"]

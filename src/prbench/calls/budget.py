@@ -27,13 +27,13 @@ class SpendLine(Frozen):
     """One line of a spend file: a request that is sent, what it cost, or what all earlier lines come to."""
 
     number: int = 0
-    """Of the request; 0 for the sum of all earlier ones."""
+    """Number of the request; 0 for the sum of all earlier ones."""
     most_usd: float | None = None
     """Upper bound of a request that is sent now; in a sum, of all requests that were never settled."""
     usd: float | None = None
     """Cost of a request; in a sum, of all settled ones together."""
     unsettled: int = 0
-    """In a sum: requests that were never settled."""
+    """Number of requests in a sum that were never settled."""
     retries: int = 0
     """Requests that were sent again."""
 
@@ -181,7 +181,7 @@ class Budget:
         A model that announces its requests is stopped where it sends them, so that what is under way is not lost.
 
         Args:
-            cost_usd: What it cost.
+            cost_usd: Cost of the request.
             more: Whether something is still to be asked: the last answer leaves nothing to stop.
         """
         if self._announced:

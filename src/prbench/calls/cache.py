@@ -30,6 +30,7 @@ class CallKeys:
     """Keys of many calls to one model; what they have in common is written out once.
 
     Example:
+        >>> from prbench.config import digest
         >>> card, prompt = ModelCard(address="longer"), Prompt((("user", "Tea?"),))
         >>> CallKeys(card).of(prompt) == digest([list(card.identity.values()), prompt.messages])[:32]
         True

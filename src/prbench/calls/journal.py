@@ -23,7 +23,7 @@ class Journal(Generic[Key, Line]):
 
     Args:
         path: The file; made when the first answer is kept.
-        line: What one line holds.
+        line: Model of one line.
         key: By what an answer is found; a later line stands in the place of an earlier one.
         raises: The kind of error for a damaged file.
         hint: What to do with a damaged line.

@@ -25,18 +25,18 @@ from prbench.errors import ConfigError
 from prbench.types import Outcome
 
 _GONE = (EOFError, OSError)
-"""Of a connection whose other end has died, perhaps in the middle of a message."""
+"""Errors of a connection whose other end has died, perhaps in the middle of a message."""
 _END_SECONDS = 5.0
 FROZEN_SECONDS = 10.0
 """Seconds that a worker may stand still before it is ended: it may have been stopped for a moment only."""
 
 
 class WorkerProcesses(WorkerEfforts):
-    """Asks in several processes.
+    """Asker that uses several processes.
 
     Args:
         origin: Which model, and where.
-        workers: How many processes.
+        workers: Number of processes.
     """
 
     def __init__(self, origin: ModelOrigin, workers: int) -> None:

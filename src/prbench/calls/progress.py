@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 SAY_SECONDS = 10.0
 _TELLING = 20
-"""After so many the time left can be told: the first ones wait for the model to be opened."""
+"""Number of steps after which the time left can be told: the first ones wait for the model to be opened."""
 
 
 class ProgressLine:
@@ -23,11 +23,11 @@ class ProgressLine:
         self._began = self._said = time.monotonic()
 
     def one_more(self) -> None:
-        """One more is done."""
+        """Count one more as done."""
         self.at(self._done + 1, self._total)
 
     def at(self, done: int, total: int, more: str = "") -> None:
-        """So many of so many are done; `more` is said as well."""
+        """Report that so many of so many are done; `more` is said as well."""
         self._done = done
         now = time.monotonic()
         if now - self._said >= SAY_SECONDS:

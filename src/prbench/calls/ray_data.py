@@ -34,7 +34,8 @@ from prbench.errors import ConfigError
 from prbench.types import Outcome
 
 MOST_CALLS = 128
-"""Of one shard: its answers come all at once, so it is smaller than a shard for a worker that sends them one by one."""
+"""Largest number of calls in one shard. Its answers come all at once, so it is smaller than a shard for a worker that
+sends them one by one."""
 LOOPBACK = "127.0.0.1"
 DIED = "the worker that was asked died"
 
@@ -174,7 +175,7 @@ def share_of(workers: int, node_cores: Sequence[int]) -> int:
 
 
 def _ledger(workers: int) -> Any:
-    """On the driver's own node: where that dies, the run ends anyway."""
+    """Start the ledger on the driver's own node: where that dies, the run ends anyway."""
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     return ray.remote(ShardLedger).options(num_cpus=0, scheduling_strategy=here).remote(workers)
 

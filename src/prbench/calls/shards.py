@@ -13,7 +13,8 @@ from prbench.types import AnswerView, ListView, PairView
 View = AnswerView | PairView | ListView
 
 MOST_CALLS = 512
-"""Of one shard: local models look for shared prefixes among so many prompts at once, so more would share no more."""
+"""Largest number of calls in one shard: local models look for shared prefixes among so many prompts at once, so more
+would share no more."""
 FEWEST_CALLS = 64
 """A user's calls are not cut into smaller pieces than this: each piece computes the profile again."""
 SHARDS_PER_WORKER = 8
@@ -26,7 +27,8 @@ class Shard(NamedTuple):
     number: int
     calls: tuple[tuple[str, View], ...]
     whole: bool = True
-    """As it was cut, answered calls aside; False for one call of a shard that was tried in vain."""
+    """Whether the shard is as it was cut, answered calls aside; False for one call of a shard that was tried in vain.
+    """
 
     def without(self, answered: "set[str]") -> "Shard":
         """The same shard with the calls that are still open."""

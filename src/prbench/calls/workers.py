@@ -48,7 +48,7 @@ def open_asker(workers: Workers, model: Model, address: str | None, options: Mod
     """Make what will ask the model; starts nothing yet.
 
     Args:
-        workers: What the user wants.
+        workers: Settings of the user.
         model: The model as it is open here.
         address: By which workers can open it as well; None where it was handed over as an object.
         options: With which it was opened.

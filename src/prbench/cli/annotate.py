@@ -39,7 +39,7 @@ annotate_app = typer.Typer(
 
 
 class ModeName(StrEnum):
-    """For whom people judge."""
+    """Modes of a study: for whom people judge."""
 
     pairs = "pairs"
     self = "self"

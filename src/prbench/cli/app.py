@@ -20,7 +20,7 @@ app = typer.Typer(
 
 
 class Format(StrEnum):
-    """How output looks."""
+    """Formats of the output."""
 
     table = "table"
     md = "md"
@@ -30,7 +30,7 @@ class Format(StrEnum):
 
 
 class EngineName(StrEnum):
-    """Who asks local models."""
+    """Engines that ask local models."""
 
     local = "local"
     ray = "ray"
@@ -53,7 +53,7 @@ class Structured(StrEnum):
 
 
 class Tracker(StrEnum):
-    """Where a finished run is sent."""
+    """Services to which a finished run is sent."""
 
     mlflow = "mlflow"
     wandb = "wandb"
@@ -273,7 +273,7 @@ _PANELS = {
         "fresh",
     ),
 }
-"""Where `run --help` lists an option; the task itself comes first, without a heading of its own."""
+"""Panels in which `run --help` lists an option; the task itself comes first, without a heading of its own."""
 
 for _panel, _names in _PANELS.items():
     for _name in _names:
@@ -328,7 +328,7 @@ def history(
     ] = False,
     format: FormatOption = Format.table,
 ) -> None:
-    """How a model's numbers moved from run to run; exit 1 if the latest step is a regression."""
+    """Show how a model's numbers moved from run to run; exit 1 if the latest step is a regression."""
     from prbench.cli import commands
 
     commands.history(runs, context, as_given, format.value)

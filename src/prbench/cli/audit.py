@@ -1,4 +1,4 @@
-"""The command `prbench audit`: is a suite sound?"""
+"""The command `prbench audit`: checks whether a suite is sound."""
 
 from pathlib import Path
 from typing import Annotated, cast

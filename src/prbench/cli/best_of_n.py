@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Until(StrEnum):
-    """How far to go."""
+    """Steps up to which to go."""
 
     candidates = "candidates"
     scores = "scores"
@@ -24,7 +24,7 @@ class Until(StrEnum):
 
 
 class CandidateSource(StrEnum):
-    """Who writes the candidates."""
+    """Sources of the candidates."""
 
     policy = "policy"
     suite = "suite"

@@ -44,7 +44,7 @@ def mirror(
     context_share: Annotated[float, typer.Option(help="Part of a user's judgments that becomes the profile.")] = 0.5,
     as_json: Annotated[bool, typer.Option("--json", help="Print the data card as JSON.")] = False,
 ) -> None:
-    """Make a mirrored suite out of a log: whoever ignores the user scores exactly 50 %."""
+    """Make a mirrored suite out of a log: a model that ignores the user scores exactly 50 %."""
     from prbench.build import build_mirror, parse_splits
     from prbench.cli.commands import read_columns
 

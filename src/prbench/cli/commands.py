@@ -1,4 +1,4 @@
-"""What the commands do: read options, call the rooms below, print."""
+"""Bodies of the commands: read options, call the rooms below, print."""
 
 import json
 import re
@@ -152,7 +152,7 @@ def history(runs: Sequence[Path], context: str | None, as_given: bool, format: s
 
 
 def _series(runs: Sequence[Loaded], as_given: bool) -> list[list[Loaded]]:
-    """As given, all runs are one series; else those of one model on one suite are, in the order of finishing."""
+    """Return one series of all runs as given; else one for each model and suite, in the order of finishing."""
     if as_given:
         return [list(runs)]
     series: dict[tuple[str, str, str], list[Loaded]] = {}
@@ -198,7 +198,7 @@ def models(format: str) -> None:
 
 
 def doctor(format: str) -> None:
-    """What is installed and where things are kept."""
+    """Print what is installed and where things are kept."""
     from prbench.cli.doctor import examine
 
     _list("prbench doctor", ["what", "state", "way out"], examine(), format)
@@ -264,7 +264,7 @@ def read_body(texts: Sequence[str]) -> dict[str, Any]:
 
 
 def read_sizes(texts: Sequence[str]) -> dict[str, str]:
-    """Read `DEVICE=SIZE` options.
+    """Read options of the form `DEVICE=SIZE`.
 
     Example:
         >>> read_sizes(["0=20GiB", "cpu=30GiB"])
@@ -280,7 +280,7 @@ def read_sizes(texts: Sequence[str]) -> dict[str, str]:
 
 
 def read_columns(texts: Sequence[str]) -> dict[str, str]:
-    """Read `FIELD=COLUMN` options."""
+    """Read options of the form `FIELD=COLUMN`."""
     columns = {}
     for text in texts:
         name, mark, column = text.partition("=")

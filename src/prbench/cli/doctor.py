@@ -1,4 +1,4 @@
-"""What is installed, what is missing, where things are kept; asks no network."""
+"""Report of what is installed, what is missing and where things are kept; asks no network."""
 
 import importlib.util
 import os

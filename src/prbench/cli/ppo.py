@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class PPOEngine(StrEnum):
-    """Who trains."""
+    """Engines that can train."""
 
     local = "local"
     verl = "verl"
 
 
 class AlgorithmName(StrEnum):
-    """How."""
+    """Algorithms of the training."""
 
     ppo = "ppo"
     grpo = "grpo"

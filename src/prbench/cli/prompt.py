@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 class Order(StrEnum):
-    """Which answer a model that compares is shown first."""
+    """Answer that a model that compares is shown first."""
 
     chosen_first = "chosen-first"
     chosen_second = "chosen-second"
 
 
 class PromptFormat(StrEnum):
-    """How a prompt is printed."""
+    """Formats in which a prompt is printed."""
 
     text = "text"
     json = "json"

@@ -83,7 +83,7 @@ def view(
 
 
 class Target(StrEnum):
-    """The forms there are."""
+    """Forms of an export."""
 
     parquet = "parquet"
     csv = "csv"

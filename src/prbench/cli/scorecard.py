@@ -107,7 +107,7 @@ def _end(card: "Scorecard", where: Path, quiet: bool) -> None:
 
 
 def _command() -> str:
-    """What was typed."""
+    """Return the command as it was typed."""
     import shlex
     import sys
 

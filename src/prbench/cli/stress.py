@@ -1,4 +1,4 @@
-"""The command `prbench stress`: do verdicts stand changes that should not matter?"""
+"""The command `prbench stress`: whether verdicts stand changes that should not matter."""
 
 from pathlib import Path
 from typing import Annotated, Any, cast

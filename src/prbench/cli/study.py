@@ -1,4 +1,4 @@
-"""The commands below `prbench study`: does the benchmark's ranking carry over to downstream use?"""
+"""The commands below `prbench study`: whether the benchmark's ranking carries over to downstream use."""
 
 import sys
 from collections.abc import Collection, Iterator, Sequence

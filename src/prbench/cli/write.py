@@ -172,7 +172,7 @@ def _refuse_none(kept: int, message: str, rejected: Mapping[str, int]) -> None:
 def _reaching(
     concurrency: int, timeout: float, retries: int, price: str | None, window: int | None, dtype: Dtype
 ) -> Any:
-    """How a model is reached or loaded."""
+    """Return the options by which a model is reached or loaded."""
     from prbench.cli.commands import read_price
     from prbench.config import ModelOptions
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from prbench.errors import TemplateError
-from prbench.models import Model, Windowed, is_rater
+from prbench.models import Jury, Model, Windowed, is_rater
 from prbench.types import AnswerView, Channel, Context, PairView, Post
 
 _VIEW = PairView(
@@ -34,7 +34,7 @@ def check_prompts(model: Model, context: Context, template: Path | None = None, 
     """Refuse a model whose prompt does not depend on the answers, the question or what the context shows.
 
     Args:
-        model: The model; only its `render` is called.
+        model: The model, or each juror of a jury; only its `render` is called.
         context: What it is shown of the user.
         template: The user's own template, to be named in the error.
         question: Whether it must see the question; a model in Python may judge answers by themselves.
@@ -46,10 +46,11 @@ def check_prompts(model: Model, context: Context, template: Path | None = None, 
         >>> from prbench.models import load_model
         >>> check_prompts(load_model("longer"), Context.parse("none"))
     """
-    shown = _prompt(model, _VIEW, context)
-    for slot, changed in _changes(model, context, question):
-        if _prompt(model, changed, context) == shown:
-            raise _blind(model, slot, template)
+    for one in model.jurors if isinstance(model, Jury) else (model,):
+        shown = _prompt(one, _VIEW, context)
+        for slot, changed in _changes(one, context, question):
+            if _prompt(one, changed, context) == shown:
+                raise _blind(one, slot, template)
 
 
 def check_length(model: Model, context: Context, template: Path | None = None) -> None:

@@ -141,7 +141,7 @@ class Lengths:
     A prompt is its frame with so many posts of one dot, and what question, plan, posts and answers add to it.
 
     Args:
-        model: Who renders.
+        model: Model that renders prompts.
         length: Measures one rendered prompt.
     """
 

@@ -27,7 +27,7 @@ def derangement(users: Iterable[str], seed: int) -> dict[str, str]:
 
 
 def other_users(pairs: Sequence[Pair], seed: int) -> dict[tuple[str, str], str]:
-    """For each (split, user) the user of the same split who is shown instead."""
+    """Return the user of the same split who is shown instead, for each (split, user)."""
     by_split: dict[str, set[str]] = defaultdict(set)
     for pair in pairs:
         by_split[pair.tags.get("split", "")].add(pair.user)
@@ -37,7 +37,7 @@ def other_users(pairs: Sequence[Pair], seed: int) -> dict[tuple[str, str], str]:
 
 
 def mirror_twins(pairs: Sequence[Pair]) -> dict[str, Pair]:
-    """For each pair of a mirrored suite the pair with the same answers and the opposite label."""
+    """Return the pair with the same answers and the opposite label, for each pair of a mirrored suite."""
     halves: dict[str, list[Pair]] = defaultdict(list)
     for pair in pairs:
         if mirror := pair.tags.get("mirror"):

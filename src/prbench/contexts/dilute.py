@@ -18,7 +18,7 @@ from prbench.types import Pair, Post
 _SEPARATOR = re.compile(r"[,;\s]+")
 
 Pool = Mapping[str, Sequence[tuple[str, Post]]]
-"""For each split its silent posts, with the unit (couple or user) of their author."""
+"""Silent posts of each split, with the unit (couple or user) of their author."""
 
 
 def silent_posts(pairs: Iterable[Pair]) -> Pool:

@@ -12,7 +12,7 @@ from prbench.config import digest
 from prbench.types import Judgment, Pair, Post
 
 _MOST_ASIDE = 0.5
-"""At most this share of the questions is set aside."""
+"""Largest share of the questions that is set aside."""
 
 
 def questions_aside(everything: Sequence[Pair], scored: Sequence[Pair], k: int, seed: int) -> set[str]:
@@ -76,7 +76,7 @@ def known_as(user: str, judgments: Sequence[Judgment]) -> str:
 
 
 def _outside(everything: Sequence[Pair], scored: Sequence[Pair]) -> Mapping[str, list[Pair]]:
-    """For each scored user the pairs that are not scored, nor about a question scored for them."""
+    """Return the pairs of each scored user that are not scored, nor about a question scored for them."""
     ids = {pair.id for pair in scored}
     asked: dict[str, set[str]] = defaultdict(set)
     for pair in scored:

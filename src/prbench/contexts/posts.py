@@ -138,4 +138,4 @@ POSTS: dict[str, Callable[[SuitePosts, Pair, Context], ShownPosts]] = {
     "opposite": _opposite,
     "oracle": _own_without_posts,
 }
-"""By the name of a context: what it shows of a pair's user, or of another one of the suite."""
+"""Functions by the name of a context: what it shows of a pair's user, or of another one of the suite."""

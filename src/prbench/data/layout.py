@@ -1,4 +1,4 @@
-"""From rows to pairs and questions: which column is which field, and what is made up where a source has none.
+"""Layouts that turn rows into pairs and questions: which column is which field, and what a missing one becomes.
 
 The paper's layout (`id, question, profile, rubric_aspects, narrative, category, chosen, rejected`) and TRL's
 (`prompt, chosen, rejected`) are understood as they are, also with lists of chosen and rejected answers in a row;
@@ -62,7 +62,7 @@ class RowReader:
         self._columns_of: dict[tuple[str, ...], list[tuple[str, str]]] = {}
         self._files: dict[tuple[str, str], int] = {}
         self._places: dict[str, int] = {}
-        """Of each id the file and the row where it stands, in one number."""
+        """File and row where each id stands, in one number."""
         for field in self.columns:
             if field not in FIELDS:
                 raise DataError(f"columns maps an unknown field {field!r}", hint=did_you_mean(field, FIELDS))

@@ -1,4 +1,4 @@
-"""From what a user names to a suite: a registered name, a local copy of one, a file, or a folder of files.
+"""Loading of the suite that a user names: a registered name, a local copy of one, a file, or a folder of files.
 
 A name is tried before a path (write `./prb` for a file called `prb`). Everything is read and checked before anything is
 returned; the first mistake ends the reading with file, line and field.

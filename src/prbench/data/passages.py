@@ -1,7 +1,8 @@
 """Stance passages: short texts that show where a person, or an answer, stands on one axis of taste or value.
 
 Training material only: they tune an encoder to tell stances apart, are no suite, and no number is measured on them.
-Each situation comes in four texts, a post and an answer at each of the axis's two poles: the topic says nothing.
+Each situation comes in four texts, a post and an answer at each of the axis's two poles: the topic says nothing. A wish
+is what a person asks for outright, plain or negated.
 """
 
 from collections.abc import Iterable
@@ -21,9 +22,9 @@ class Passage(Frozen):
 
     axis: Text
     pole: Text
-    kind: Literal["post", "answer"]
+    kind: Literal["post", "answer", "wish"]
     situation: Text
-    """Subject that both poles write about."""
+    """Subject that both poles write about; of a wish, the phrase it is made of."""
     text: Text
 
 

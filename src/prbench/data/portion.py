@@ -93,7 +93,7 @@ def _reserved_couples(pairs: Sequence[Pair], share: float) -> set[str]:
 
 
 def _reserved_questions(pairs: Sequence[Pair], share: float) -> set[str]:
-    """By a threshold on the hash: a question is reserved or not, whichever suite asks it."""
+    """Return the reserved questions, by a threshold on the hash: the same in every suite that asks them."""
     limit = round(share * 16**12)
     return {pair.question for pair in pairs if int(hash_text(f"reserve\0{pair.question}")[:12], 16) < limit}
 

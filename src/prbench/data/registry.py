@@ -179,9 +179,9 @@ class Embedded(NamedTuple):
     """A suite that ships with this installation."""
 
     name: str
-    """With its version, where it has versions."""
+    """Name of the suite, with its version where it has versions."""
     version: str
-    """Empty for a suite without versions."""
+    """Version of the suite; empty for a suite without versions."""
     file: Path
     posts: Path | None = None
     """The suite whose people's posts are shown beside the questions of this one."""

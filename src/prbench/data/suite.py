@@ -33,7 +33,7 @@ class DatasetRecord(Frozen):
     """Record of a suite's origin and exact content: `dataset.json` of a run."""
 
     name: str
-    """With the version, where a suite has versions: `mirror@2`."""
+    """Name of the suite, with the version where it has versions: `mirror@2`."""
     source: str
     revision: str = ""
     """Commit of a hub dataset, version of an embedded suite; empty for files, which the fingerprint pins."""
@@ -65,7 +65,7 @@ class Suite(Sequence[Pair]):
 
     Args:
         pairs: The pairs.
-        record: Where they came from.
+        record: Record of their origin.
         hashes: A hash of each, where they are known.
 
     Example:
@@ -190,7 +190,7 @@ class Suite(Sequence[Pair]):
         )
 
     def limit(self, n: int, seed: int = 0) -> "Suite":
-        """At most `n` pairs, a seeded sample with categories and axes in proportion.
+        """Return at most `n` pairs, a seeded sample with categories and axes in proportion.
 
         Mirror couples, and the pairs of one row with several answers, stay whole.
 
@@ -235,7 +235,7 @@ def limited_groups(
     n: int,
     seed: int,
 ) -> list[bool]:
-    """Of each pair, whether it is in a seeded sample of at most `n`, with categories and axes in proportion.
+    """Tell of each pair whether it is in a seeded sample of at most `n`, with categories and axes in proportion.
 
     What shares a mirror tag, or else an item, stays together.
     """

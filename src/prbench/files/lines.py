@@ -48,7 +48,7 @@ def read_models(
 
     Args:
         path: Append-only JSONL; without it there are no models.
-        model: What each line is.
+        model: Model of each line.
         raises: The kind of error.
         hint: The way out, where a line is damaged.
     """

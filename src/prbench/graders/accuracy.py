@@ -1,4 +1,4 @@
-"""How often a judge is right where the answer is known: on the suite's own labelled answers, under the true rubric.
+"""Accuracy of a judge where the answer is known: on the suite's own labelled answers, under the true rubric.
 
 A judge's accuracy stands beside every number it makes. One that cannot be told from guessing ranks nothing.
 """
@@ -17,7 +17,7 @@ from prbench.types import Pair
 
 
 class Examination(NamedTuple):
-    """What a judge made of labelled pairs."""
+    """Results of a judge on labelled pairs."""
 
     accuracy: Estimate
     """Share of pairs whose chosen answer got the higher score, ties ½; clustered by couple (or user) and question."""
@@ -37,12 +37,12 @@ class Accuracy(Protocol):
 
     @property
     def value(self) -> float | None:
-        """The share."""
+        """Share of pairs that the judge got right."""
         ...
 
     @property
     def low(self) -> float | None:
-        """Its lower bound."""
+        """Lower bound of the share."""
         ...
 
 
@@ -52,11 +52,11 @@ def examine(
     """Let a judge grade both answers of every pair; equal gradings are asked once.
 
     Args:
-        judge: Who is examined.
+        judge: Judge that is examined.
         pairs: With their labels; for a judge that was trained, none that it was trained on.
         tags: The rubrics, by pair id, as `rubric_tags` finds them. Needed where the pairs are a sample: a pair that was
             left out may name an axis of the same rubric.
-        seed: Of the interval's resampling.
+        seed: Seed of the interval's resampling.
     """
     tags = rubric_tags(pairs) if tags is None else tags
     asked = [tuple(Grading.of(pair, text, tags[pair.id]) for text in (pair.chosen, pair.rejected)) for pair in pairs]
@@ -80,7 +80,7 @@ def examine(
 
 
 def judge_accuracy(judge: RubricJudge, pairs: Sequence[Pair], *, seed: int = 0) -> Estimate:
-    """How often the judge gives the chosen answer more than the rejected one; see `examine` for what is missing."""
+    """Return the share of pairs whose chosen answer gets more than the rejected one; `examine` tells which lack one."""
     return examine(judge, pairs, seed=seed).accuracy
 
 
@@ -110,9 +110,9 @@ def _credit(chosen: Grade, rejected: Grade) -> float | str:
 
 
 def rubric_tags(pairs: Sequence[Pair]) -> dict[str, dict[str, str]]:
-    """For each pair, by id, tags that name *all* axes of its user's rubric for its question.
+    """Return tags for each pair, by id, that name *all* axes of its user's rubric for its question.
 
-    A pair's own tags name what decides between its two answers; an answer that somebody else wrote is held against
+    A pair's own tags name what decides between its two answers; an answer that another author wrote is held against
     the whole rubric, so the axes of all pairs of the same user and question are joined.
 
     Example:

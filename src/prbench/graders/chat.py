@@ -29,7 +29,7 @@ class ChatJudge:
 
     @cached_property
     def card(self) -> ModelCard:
-        """Who judges, with everything that could change a grade."""
+        """Description of the judge, with everything that could change a grade."""
         options = self._options
         parameters = {
             "mode": "grade",
@@ -41,7 +41,7 @@ class ChatJudge:
         return self._writer.card.model_copy(update={"parameters": {**self._writer.card.parameters, **parameters}})
 
     def refuses(self, grading: Grading) -> str | None:
-        """A rubric without aspects."""
+        """Refuse a rubric without aspects."""
         return None if grading.aspects else "the rubric has no aspects"
 
     def forecast(self, gradings: Sequence[Grading]) -> int:
@@ -76,7 +76,7 @@ class ChatJudge:
 
 
 def read_grade(outcome: Outcome, count: int) -> Grade:
-    """What a written reply is worth: `count` numbers, or a status with its reason.
+    """Read the grade from a written reply: `count` numbers, or a status with its reason.
 
     Example:
         >>> read_grade(Outcome(status="ok", raw="[2, 1, 2]"), 3).score

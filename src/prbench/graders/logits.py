@@ -49,7 +49,7 @@ class LogitJudge:
 
     @cached_property
     def card(self) -> ModelCard:
-        """Who judges, with everything that could change a grade."""
+        """Description of the judge, with everything that could change a grade."""
         checkpoint = self._model.checkpoint
         return ModelCard(
             address=f"{checkpoint.address}#{self._mode}",
@@ -94,7 +94,7 @@ class LogitJudge:
                 yield place, self._grade(readings, sum(len(asked[reading.request][1].ids) for reading in readings))
 
     def _requests(self, grading: Grading) -> list[LogitRequest]:
-        """One per aspect; under `#contrast` those for the answer that says nothing come after them."""
+        """Return one request per aspect; under `#contrast` those for the answer that says nothing come after them."""
         answers = [grading.answer, *([NOTHING] if self._mode == "contrast" else [])]
         columns = [token for tokens in self._digits for token in tokens]
         shown = [Grading(grading.question, answer, grading.aspects) for answer in answers]

@@ -1,4 +1,4 @@
-"""What a rubric judge is asked and what it answers.
+"""Protocol of a rubric judge: what it is asked and what it answers.
 
 A judge stands on the other side of the leak guard: it is shown the user's true rubric, which no reward model ever is,
 and says how far an answer meets each line of it. What it cannot say is a status with a reason, never a number.
@@ -16,7 +16,7 @@ from prbench.models import ModelCard
 from prbench.types import Aspect, Frozen, Pair, Status
 
 HIGHEST = 2.0
-"""Each aspect is worth 0 (missed), 1 (met in part) or 2 (met), as in LaMP-QA and the paper."""
+"""Highest grade of an aspect: 0 (missed), 1 (met in part) or 2 (met), as in LaMP-QA and the paper."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,7 +33,7 @@ class Grading:
     answer: str
     aspects: tuple[Aspect, ...]
     tags: Mapping[str, str] = field(default_factory=dict)
-    """Of the pair. `axis` and `pole` say what this user wants, joined by `+` where there are several."""
+    """Tags of the pair. `axis` and `pole` say what this user wants, joined by `+` where there are several."""
 
     @classmethod
     def of(cls, pair: Pair, answer: str, tags: Mapping[str, str] | None = None) -> Self:
@@ -58,7 +58,7 @@ class Grading:
 
 
 class Grade(Frozen):
-    """How far one answer meets a rubric.
+    """Measure of how far one answer meets a rubric.
 
     Example:
         >>> Grade.given([2, 1, 2]).score
@@ -69,9 +69,9 @@ class Grade(Frozen):
 
     status: Status
     aspects: tuple[float, ...] = ()
-    """From 0 to 2, one for each aspect (a stance probe: for each axis); none unless the status is `ok`."""
+    """Numbers from 0 to 2, one for each aspect (a stance probe: for each axis); none unless the status is `ok`."""
     reason: str = ""
-    """Why it is invalid (answered, but unreadable, or not to be answered) or failed (no answer)."""
+    """Reason why the grade is invalid (answered, but unreadable, or not to be answered) or failed (no answer)."""
     raw: str = ""
     """The judge's words, where it has any."""
     tokens_in: int = 0
@@ -113,11 +113,11 @@ class RubricJudge(Protocol):
 
     @property
     def card(self) -> ModelCard:
-        """Who judges: everything that could change a grade."""
+        """Description of the judge, with everything that could change a grade."""
         ...
 
     def refuses(self, grading: Grading) -> str | None:
-        """Why this judge cannot grade this, known without a call; None where it can."""
+        """Return the reason why this judge cannot grade this, known without a call; None where it can."""
         ...
 
     def forecast(self, gradings: Sequence[Grading]) -> int:

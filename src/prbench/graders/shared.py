@@ -1,4 +1,4 @@
-"""What a judge has in common with a reward model that it is to rank.
+"""Weights and training data that a judge shares with a reward model that it is to rank.
 
 Weights must not be shared at all. The training split may be, since a stance probe and the reward models of the embedded
 suite have no other one to learn from; who shares it is told with every result.

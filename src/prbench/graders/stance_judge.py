@@ -71,7 +71,7 @@ class StanceJudge:
 
     @cached_property
     def card(self) -> ModelCard:
-        """Who judges, with everything the probe was trained on."""
+        """Description of the judge, with everything the probe was trained on."""
         features = self.probe.features
         return ModelCard(
             address=self._address,
@@ -126,7 +126,7 @@ class StanceJudge:
 
 
 def _source(training: Sequence[Pair]) -> dict[str, Any]:
-    """Which suite and split, in the words of a trained reward model's card; a plain list has no suite."""
+    """Return suite and split, in the words of a trained reward model's card; a plain list has no suite."""
     suite = training.record.name if isinstance(training, Suite) else ""
     return {"suite": suite, "split": "+".join(sorted({pair.tags.get("split", "") for pair in training}))}
 
@@ -160,7 +160,7 @@ class Hidden:
 
     @property
     def revision(self) -> str:
-        """Which weights."""
+        """Revision of the encoder's weights."""
         return encoder_revision(self._encoder.encoder)
 
     def rows(self, texts: Sequence[str]) -> Any:

@@ -19,13 +19,13 @@ _FOLDS = 5
 
 
 class Features(Protocol):
-    """What a probe reads of a text."""
+    """Features that a probe reads of a text."""
 
     name: str
 
     @property
     def revision(self) -> str:
-        """Which weights or vocabulary."""
+        """Revision of the weights or the vocabulary."""
         ...
 
     def rows(self, texts: Sequence[str]) -> Any:
@@ -96,7 +96,7 @@ class _Axis(NamedTuple):
 
 
 class StanceProbe:
-    """Which pole of each axis a text takes.
+    """Classifier of the pole that a text takes on each axis.
 
     Args:
         examples: Texts with their stances.
@@ -122,7 +122,7 @@ class StanceProbe:
         self._weights = {axis: self._rows[self._axes[axis].places].T @ fits[axis].weights for axis in fits}
         self._bias = {axis: fits[axis].bias for axis in fits}
         self.sharpness = _sharpness([_left_out(grams[axis], found) for axis, found in self._axes.items()])
-        """By how much log-odds are stretched."""
+        """Factor by which log-odds are stretched."""
 
     @property
     def axes(self) -> Mapping[str, tuple[str, str]]:
@@ -130,7 +130,7 @@ class StanceProbe:
         return {axis: found.poles for axis, found in self._axes.items()}
 
     def shares(self, axis: str, pole: str, texts: Sequence[str]) -> Floats:
-        """For each text, the probability that it takes this pole of the axis and not the other."""
+        """Return the probability of each text that it takes this pole of the axis and not the other."""
         rows, weights = self.features.rows(texts), self._weights[axis]
         # Row by row: a share must not depend on what else is asked, and a dense product may round by its shape.
         products = rows @ weights if hasattr(rows, "tocsr") else (rows * weights).sum(axis=1)

@@ -30,7 +30,7 @@ class Baseline:
         return Prompt((Message("user", view.question), Message("assistant", view.answer)))
 
     def rate(self, views: Sequence[AnswerView]) -> Iterator[tuple[int, Outcome]]:
-        """Score each answer."""
+        """Score each answer by its text alone."""
         for index, view in enumerate(views):
             yield index, Outcome.scored(self.score(view.question, view.answer))
 

@@ -1,11 +1,11 @@
-"""What scoring took: tokens, operations and seconds of a model's passes."""
+"""Effort of scoring: tokens, operations and seconds of a model's passes."""
 
 from dataclasses import dataclass
 
 
 @dataclass
 class Effort:
-    """What scoring took so far, and what it would have taken without sharing; padding not counted.
+    """Effort of scoring so far, and what it would have been without sharing; padding not counted.
 
     Example:
         >>> Effort(naive_tokens=30, computed_tokens=10) + Effort(naive_tokens=5, computed_tokens=5, seconds=0.5)
@@ -41,7 +41,7 @@ class Effort:
         return self.flops / self.seconds if self.flops and self.seconds > 0 else None
 
     def share_of(self, peak_flops: float | None) -> float | None:
-        """Which part of the machine's peak was used; None where one of the two is unknown.
+        """Return the part of the machine's peak that was used; None where one of the two is unknown.
 
         Example:
             >>> Effort(flops=3e9, seconds=2.0).share_of(2e9)

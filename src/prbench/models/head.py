@@ -1,4 +1,4 @@
-"""Which number of a classifier's head is the score.
+"""Choice of the number in a classifier's head that is the score.
 
 One label: its logit. Two labels of one choice: the logit of the good one minus the other's, where their names tell
 which is good. Anything else must be said in the address (`#label=3` or `#label=NAME`); nothing is guessed.
@@ -14,7 +14,7 @@ _GOOD = frozenset(
 
 
 class Head(NamedTuple):
-    """How logits become a score.
+    """Rule by which logits become a score.
 
     Example:
         >>> Head(1, against=0).describe()

@@ -12,12 +12,14 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, fields
 from statistics import fmean
 from typing import Any, Literal, NamedTuple, cast, get_args
+from urllib.parse import urlsplit
 
 from prbench.config import ModelOptions, digest
 from prbench.errors import AddressError, BudgetError, ModelError
 from prbench.models.effort import Effort
 from prbench.models.protocols import Comparer, Model, ModelCard, Rater
 from prbench.models.registry import load_model, schemes
+from prbench.models.remote.dialects import DIALECTS
 from prbench.types import AnswerView, Choice, JurorVerdict, Outcome, PairView, Prompt
 
 Rule = Literal["majority", "mean"]
@@ -27,20 +29,20 @@ _HOSTED = ("chat", "anthropic", "gemini", "http")
 
 @dataclass(frozen=True, slots=True)
 class JurorAnswer(AnswerView):
-    """What one juror sees of one answer."""
+    """View that one juror has of one answer."""
 
     juror: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class JurorPair(PairView):
-    """What one juror sees of a pair."""
+    """View that one juror has of a pair."""
 
     juror: int = 0
 
 
 class _Said(NamedTuple):
-    """What one juror's calls come to."""
+    """Result of one juror's calls."""
 
     status: str
     reason: str = ""
@@ -66,6 +68,7 @@ def load(rest: str, options: ModelOptions) -> "Jury":
     for address, juror in zip(addresses, jurors, strict=True):
         if not hasattr(juror, "render"):
             raise AddressError(f"{address!r} cannot sit in a jury: it asks nothing", hint="name a model that is asked")
+    _check_key(jurors, options.key_env)
     if rule == "mean":
         _check_scales(jurors)
     return Jury(jurors, rule)
@@ -92,6 +95,17 @@ def _parse(rest: str) -> tuple[list[str], Rule]:
     if doubled := [address for address, count in Counter(addresses).items() if count > 1]:
         raise AddressError(f"'jury:{rest}' names {doubled[0]!r} twice", hint="a juror has one voice")
     return addresses, rule
+
+
+def _check_key(jurors: Sequence[Model], key_env: str | None) -> None:
+    """A key belongs to one host: one variable for jurors on several would send it to all of them."""
+    addresses = [juror.card.address for juror in jurors if juror.card.address.partition(":")[0] in DIALECTS]
+    hosts = dict.fromkeys(urlsplit(address.partition("@")[2]).hostname or "?" for address in addresses)
+    if key_env is not None and len(hosts) > 1:
+        raise ModelError(
+            f"--key-env {key_env} would send one key to {' and '.join(hosts)}",
+            hint="leave it out: OpenAI, Anthropic and Gemini have variables of their own; or name jurors of one host",
+        )
 
 
 def _check_scales(jurors: Sequence[Model]) -> None:
@@ -133,7 +147,7 @@ class Jury:
 
     @property
     def effort(self) -> Effort:
-        """What the jurors computed, together."""
+        """Effort of all jurors together."""
         found = Effort()
         for juror in self.jurors:
             found += getattr(juror, "effort", None) or Effort()
@@ -141,7 +155,7 @@ class Jury:
 
     @property
     def note(self) -> str | None:
-        """What the jurors have to say, each by name."""
+        """Notes of the jurors, each by name."""
         said = [(juror.card.address, getattr(juror, "note", None)) for juror in self.jurors]
         return "; ".join(f"{address}: {note}" for address, note in said if note) or None
 
@@ -152,7 +166,7 @@ class Jury:
                 juror.prepare()
 
     def seats(self, view: PairView) -> tuple[View, ...]:
-        """What each juror is asked about a pair, one after the other: one view, or one for each answer."""
+        """Return the views of a pair for each juror, one after the other: one view, or one for each answer."""
         found: list[View] = []
         for number, juror in enumerate(self.jurors):
             if _rates(juror):
@@ -162,7 +176,7 @@ class Jury:
         return tuple(found)
 
     def render(self, view: View) -> Prompt:
-        """What a juror receives; of a plain pair, what the first one does."""
+        """Return the prompt that a juror receives; of a plain pair, that of the first juror."""
         if not isinstance(view, JurorAnswer | JurorPair):
             view = self.seats(cast(PairView, view))[0]
         juror, plain = seated(self, view)
@@ -191,7 +205,7 @@ class Jury:
                 yield places[index], outcome
 
     def verdict(self, outcomes: Sequence[Outcome], order: str) -> Mapping[str, Any]:
-        """What the jurors' outcomes come to, as fields of a record."""
+        """Return the jury's verdict on the jurors' outcomes, as fields of a record."""
         said = list(self._each(outcomes))
         failed = [(number, one.reason) for number, one in enumerate(said) if one.status == "failed"]
         if failed:
@@ -276,7 +290,7 @@ def _by_scores(first: Outcome, second: Outcome) -> _Said:
 
 
 def seated(model: Any, view: View) -> tuple[Any, View]:
-    """Who is asked by a view, and with what: of a juror's view the juror, else the model itself."""
+    """Return the model that a view asks, and the view it gets: the juror of a juror's view, else the model itself."""
     if isinstance(view, JurorAnswer):
         return model.jurors[view.juror], AnswerView(**_fields(view))
     if isinstance(view, JurorPair):

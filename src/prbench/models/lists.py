@@ -33,17 +33,17 @@ class OneByOne:
 
     @property
     def card(self) -> ModelCard:
-        """Who answers."""
+        """Description of the model that answers."""
         return self._rater.card
 
     def render(self, view: Any) -> Prompt:
-        """As the model renders one answer; of a list, all its answers one after another."""
+        """Render one answer as the model does; of a list, all its answers one after another."""
         if isinstance(view, ListView):
             return Prompt(tuple(turn for answer in view.each() for turn in self._rater.render(answer).messages))
         return self._rater.render(view)
 
     def rate(self, views: Sequence[AnswerView]) -> Iterator[tuple[int, Outcome]]:
-        """Ask the model."""
+        """Ask the model for ratings."""
         return self._rater.rate(views)
 
     def rank(self, views: Sequence[ListView]) -> Iterator[tuple[int, Outcome]]:
@@ -67,15 +67,15 @@ class PairsByRank:
 
     @property
     def card(self) -> ModelCard:
-        """Who answers."""
+        """Description of the model that answers."""
         return self._ranker.card
 
     def render(self, view: PairView | ListView) -> Prompt:
-        """As the Ranker renders the list."""
+        """Render the list as the Ranker does."""
         return self._ranker.render(ListView.of(view) if isinstance(view, PairView) else view)
 
     def rank(self, views: Sequence[ListView]) -> Iterator[tuple[int, Outcome]]:
-        """Ask the Ranker."""
+        """Ask the Ranker for scores."""
         check_lists(views)
         return self._ranker.rank(views)
 
@@ -161,7 +161,7 @@ class ListQuestion(NamedTuple):
         return cls(view, tuple(map(distinct.rotated, range(turns))) if count > 1 else ())
 
     def outcome(self, outcomes: Sequence[Outcome]) -> Outcome:
-        """What the asked lists come to: a score for each answer of the list, in its order.
+        """Return the result of the asked lists: a score for each answer of the list, in its order.
 
         A rotation without scores leaves the whole list without: a mean over the others would favour places.
         """
@@ -188,7 +188,7 @@ def compare_by_rank(
     """A Ranker as a Comparer: each pair is a list of two.
 
     Args:
-        ranker: Who ranks.
+        ranker: Model that ranks.
         views: Pairs, each asked as it stands.
         margins: Whether a difference of scores is in log-odds, and so a margin.
     """
@@ -227,7 +227,7 @@ def _by_margins(judged: dict[tuple[int, int], Outcome], answers: int) -> Outcome
 
 
 def render_pairs(comparer: Comparer, view: ListView) -> Prompt:
-    """What a Comparer receives for a list: the prompts of every two answers, each after a turn of the role `pair`."""
+    """Return a Comparer's prompt for a list: the prompts of every two answers, each after a turn of the role `pair`."""
     turns: list[Message] = []
     for number, pair in enumerate(_pairs(view), 1):
         turns += [Message(PAIR, str(number)), *comparer.render(pair).messages]

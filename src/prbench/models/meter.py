@@ -1,4 +1,4 @@
-"""What requests cost while they are under way: each is announced before it is sent, and settled by its reply.
+"""Meter of requests while they are under way: each is announced before it is sent, and settled by its reply.
 
 A model that pays for its requests tells the meter of the code that asks it, so that money is written down before it can
 be spent. The meter is found through a context variable, since between who asks and who sends there may be a planner, a
@@ -49,5 +49,5 @@ def metered(meter: Meter) -> Iterator[None]:
 
 
 def current_meter() -> Meter | None:
-    """The meter of the code that asks; None where nobody counts."""
+    """Return the meter of the code that asks; None where nothing is counted."""
     return _METER.get()

@@ -106,5 +106,5 @@ class NGrams:
         return csr_array((data, flat, places), shape=(len(texts), len(self.vocabulary)))
 
     def size(self, text: str) -> int:
-        """How much of a model's reading a text costs: nothing, there is no model."""
+        """Return the size of a text in a model's reading: zero, there is no model."""
         return 0

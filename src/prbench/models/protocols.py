@@ -19,7 +19,7 @@ from prbench.types import AnswerView, Channel, Context, Frozen, Judgment, ListVi
 
 
 class ModelCard(Frozen):
-    """Who answered: everything that could change an answer is in here, and goes into every call's key."""
+    """Description of a model: everything that could change an answer is in here, and goes into every call's key."""
 
     address: str
     revision: str = ""
@@ -34,12 +34,12 @@ class ModelCard(Frozen):
     """Whether calls may be taken from the cache in a later run; False for code we cannot pin."""
     price: Price | None = None
     units: Literal["log-odds", "points"] = "points"
-    """What a difference of a Rater's scores means: `log-odds` where they are Bradley–Terry rewards, so that σ of it is
+    """Meaning of a difference of a Rater's scores: `log-odds` where they are Bradley–Terry rewards, so that σ of it is
     a probability and calibration can be measured; `points` for any other scale."""
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What tells this model from any other, and goes into every key under which an answer is kept."""
+        """Facts that tell this model from any other, and go into every key under which an answer is kept."""
         return {"address": self.address, "revision": self.revision, "parameters": dict(self.parameters)}
 
     @field_serializer("reads")
@@ -67,7 +67,7 @@ class Rater(Protocol):
 
     @property
     def card(self) -> ModelCard:
-        """Who answers."""
+        """Description of the model that answers."""
         ...
 
     def render(self, view: AnswerView) -> Prompt:
@@ -84,7 +84,7 @@ class Comparer(Protocol):
 
     @property
     def card(self) -> ModelCard:
-        """Who answers."""
+        """Description of the model that answers."""
         ...
 
     def render(self, view: PairView) -> Prompt:
@@ -101,7 +101,7 @@ class Ranker(Protocol):
 
     @property
     def card(self) -> ModelCard:
-        """Who answers."""
+        """Description of the model that answers."""
         ...
 
     def render(self, view: ListView) -> Prompt:
@@ -114,11 +114,11 @@ class Ranker(Protocol):
 
 
 class Generator(Protocol):
-    """Writes text."""
+    """Model that writes text."""
 
     @property
     def card(self) -> ModelCard:
-        """Who answers."""
+        """Description of the model that answers."""
         ...
 
     def generate(
@@ -238,7 +238,7 @@ class Accounted(Protocol):
 
     @property
     def effort(self) -> Effort:
-        """What scoring took so far; asking loads no weights."""
+        """Effort of scoring so far; asking loads no weights."""
         ...
 
 
@@ -275,7 +275,7 @@ class Replay(Protocol):
 
 
 Model = Rater | Comparer
-"""What can be evaluated."""
+"""Model that can be evaluated."""
 
 
 def is_rater(model: Model) -> TypeGuard[Rater]:

@@ -99,7 +99,7 @@ def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def _source_hash(function: Callable[..., Any]) -> str:
-    """As much of the code as can be seen: its module, or its own source, with what it closes over."""
+    """Return the hash of as much code as can be seen: its module, or its own source, with what it closes over."""
     module = inspect.getmodule(function)
     parts = [repr(getattr(function, "__defaults__", None)), *map(_cell, getattr(function, "__closure__", None) or ())]
     for thing in (module, function, type(function)):
@@ -120,7 +120,7 @@ def _cell(cell: Any) -> str:
 
 
 class _Function:
-    """What both kinds of wrapped function share."""
+    """Base of both kinds of wrapped function."""
 
     def __init__(self, function: Callable[..., Any], names: tuple[str, ...], address: str) -> None:
         self._function = function

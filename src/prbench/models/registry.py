@@ -34,7 +34,7 @@ Factory = Callable[[str, ModelOptions], Model]
 
 
 class Scheme(NamedTuple):
-    """How addresses of one kind look, what they give, and where the code is."""
+    """Scheme of addresses of one kind: their form, what they give, and where the code is."""
 
     pattern: str
     summary: str

@@ -1,4 +1,4 @@
-"""What a model folder is, as one hash: two folders with the same weights, config and tokenizer are the same model.
+"""Identity of a model folder, as one hash: two folders with the same weights, config and tokenizer are the same model.
 
 Files that training leaves behind (optimizer, logs, notes) do not change an answer and are left out.
 """

@@ -1,4 +1,4 @@
-"""Which lines of a plan say which aspects: closeness of embeddings, one line to one aspect.
+"""Matching of a plan's lines with aspects: closeness of embeddings, one line to one aspect.
 
 A line can stand for an aspect where the cosine of their vectors reaches a threshold. Among all ways to pair lines and
 aspects one to one, the one with most matches counts, and among those the closest (an optimal assignment): saying one
@@ -20,7 +20,7 @@ from prbench.types import Pair
 
 ENCODER = "embed:minilm"
 THRESHOLD = 0.41
-"""Of `embed:minilm`: what `calibrate` finds on the mirror suite's training split, see docs/plan.md."""
+"""Threshold of `embed:minilm`: what `calibrate` finds on the mirror suite's training split, see docs/plan.md."""
 
 _STEPS = np.round(np.arange(0.05, 0.96, 0.01), 2)
 
@@ -50,14 +50,14 @@ class Matcher:
         return np.asarray(left @ right.T, dtype=np.float32)
 
     def count(self, lines: Sequence[str], aspects: Sequence[str]) -> int:
-        """How many aspects are matched by a line of their own."""
+        """Return the number of aspects that are matched by a line of their own."""
         if not lines or not aspects:
             return 0
         return assigned(self.similarities(lines, aspects), self.threshold)
 
 
 def assigned(similarities: npt.ArrayLike, threshold: float) -> int:
-    """Most one-to-one matches at or above a threshold.
+    """Return the largest number of one-to-one matches at or above a threshold.
 
     Example:
         >>> assigned([[0.9, 0.8], [0.7, 0.1]], 0.5)
@@ -75,7 +75,7 @@ def assigned(similarities: npt.ArrayLike, threshold: float) -> int:
 
 
 class MatchCalibration(NamedTuple):
-    """How well a threshold tells the same aspect in other words from other users' aspects of the same question."""
+    """Quality of a threshold that tells an aspect in other words from other users' aspects of the same question."""
 
     threshold: float
     paraphrases: int
@@ -85,7 +85,7 @@ class MatchCalibration(NamedTuple):
     mistaken: float
     """Share of other users' aspects of the question at or above it."""
     separation: float
-    """How often a paraphrase is closer than one of the others (area under the ROC curve)."""
+    """Share of cases in which a paraphrase is closer than one of the others (area under the ROC curve)."""
 
 
 @cache

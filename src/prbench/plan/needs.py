@@ -1,4 +1,4 @@
-"""What plans are needed for: each distinct user, question and profile once, with the aspects that the user truly has.
+"""Needs for plans: each distinct user, question and profile once, with the aspects that the user truly has.
 
 The true aspects are the scoring standard. They are used here to measure plans and to teach a planner on the training
 split; a planner never sees those of the question it plans for.
@@ -16,7 +16,7 @@ class Need(NamedTuple):
     """One question of one user."""
 
     id: str
-    """Content hash of question and posts, whoever plans: plans are found by it."""
+    """Content hash of question and posts, the same for every planner: plans are found by it."""
     pair: Pair
     """One of the pairs that have it."""
     aspects: tuple[str, ...]
@@ -24,7 +24,7 @@ class Need(NamedTuple):
 
     @property
     def unit(self) -> str:
-        """What is independent of what: the couple where users come in couples, else the user."""
+        """Unit that is independent of the others: the couple where users come in couples, else the user."""
         return self.pair.tags.get("couple", self.pair.user)
 
 
@@ -58,7 +58,7 @@ def needs_of(pairs: Iterable[Pair], everything: Iterable[Pair] | None = None) ->
 
 
 def limited(needs: Sequence[Need], most: int | None, seed: int) -> list[Need]:
-    """At most so many needs, a seeded sample in the order of the suite; whole questions, so that users can be compared.
+    """Return at most so many needs, a seeded sample in the suite's order; whole questions, so that users compare.
 
     A smaller limit takes a part of what a larger one takes under the same seed.
     """

@@ -17,7 +17,10 @@ from prbench.types import Count, Frozen, Message, Outcome, Pair, PairView, Promp
 
 
 class Plan(Frozen):
-    """What a planner expects one user to want of one answer. One line of `plans.jsonl`, of a run or of its own."""
+    """Expectations of one user for one answer, as a planner guesses them.
+
+    One line of `plans.jsonl`, of a run or of its own.
+    """
 
     key: str
     """Content hash of planner and prompt: pairs with the same question and profile share a plan."""
@@ -29,7 +32,7 @@ class Plan(Frozen):
     tokens_out: Count = 0
     cost_usd: float = 0.0
     need: str = ""
-    """Content hash of question and posts, whoever plans; in a file of plans of their own."""
+    """Content hash of question and posts, the same for every planner; in a file of plans of their own."""
     user: str = ""
     question: str = ""
     planner: str = ""
@@ -40,7 +43,7 @@ class Planner:
     """Infers what users expect, one plan for each distinct question and profile.
 
     Args:
-        generator: Who writes.
+        generator: Model that writes the plans.
         ranker: Chooses posts where not all fit the generator's window.
         max_tokens: Most tokens of a plan.
     """
@@ -69,7 +72,7 @@ class Planner:
         return self._generator.length(prompt) if isinstance(self._generator, Windowed) else 0
 
     def render(self, view: PairView) -> Prompt:
-        """What the planner receives: question and posts, nothing of the standard or the answers."""
+        """Return the prompt of the planner: question and posts, nothing of the standard or the answers."""
         return Prompt((Message("user", self._template.render(view)),))
 
     def prompt(self, pair: Pair) -> Prompt | Unfit:
@@ -87,7 +90,7 @@ class Planner:
         return self._keys[pair.id]
 
     def requests(self, pairs: Sequence[Pair]) -> dict[str, Prompt | Unfit]:
-        """What must be asked for these pairs, each distinct request once."""
+        """Return the requests that must be asked for these pairs, each distinct one once."""
         return {self.key(pair): self.prompt(pair) for pair in pairs}
 
     def ask(self, prompts: Mapping[str, Prompt]) -> Iterator[tuple[str, Outcome]]:

@@ -1,7 +1,7 @@
-"""How good plans are: aspect recall and precision against what users truly expect, beside another user's aspects.
+"""Quality of plans: aspect recall and precision against what users truly expect, beside another user's aspects.
 
 A plan is held against its own user's aspects and against those of another user who asked the same question. What it
-gets right of the other's is what anybody would guess from the question; the difference is what it knows of the user.
+gets right of the other's is what any reader would guess from the question; the difference is what it knows of the user.
 A plan that could not be had or read is counted apart, and is a miss in the strict figure only.
 """
 
@@ -39,7 +39,7 @@ class Held(Frozen):
     expected: int
     """Aspects that the user truly has."""
     planned: int = 0
-    """Lines of the plan."""
+    """Number of lines of the plan."""
     matched: int = 0
     other: str = ""
     """The other user whose aspects it is held against as well."""
@@ -53,16 +53,16 @@ class HeldPlans(Frozen):
     """All plans of a run held against aspects: `plan_quality.json` of a run."""
 
     matcher: str
-    """Which encoder, with its revision."""
+    """Encoder that matches lines and aspects, with its revision."""
     threshold: float
     rows: tuple[Held, ...]
 
 
 class PlanQuality(Frozen):
-    """How good some plans are; every figure with n and an interval clustered by user (or couple) and question."""
+    """Quality of some plans; every figure with n and an interval clustered by user (or couple) and question."""
 
     matcher: str
-    """Which encoder, with its revision."""
+    """Encoder that matches lines and aspects, with its revision."""
     threshold: float
     plans: int
     without_aspects: int
@@ -71,13 +71,13 @@ class PlanQuality(Frozen):
     unread: Mapping[str, int]
     """Plans that could not be had or read, by status."""
     lines: Estimate
-    """Lines a plan."""
+    """Number of lines in a plan."""
     own: Mapping[Figure, Estimate]
-    """Held against the aspects of the plan's user."""
+    """Figures against the aspects of the plan's user."""
     strict: Mapping[Figure, Estimate]
-    """The same, with unread plans as misses."""
+    """Figures as in `own`, with unread plans as misses."""
     other: Mapping[Figure, Estimate]
-    """Held against another user's aspects."""
+    """Figures against another user's aspects."""
     personal: Mapping[Figure, Estimate]
     """Own less other: what is known of the user."""
     other_same_question: int
@@ -90,7 +90,7 @@ def hold(
     """Hold plans against the aspects of their users and of others.
 
     Args:
-        needs: What was planned for.
+        needs: Needs that were planned for.
         plans: By need; one that is not there has failed.
         matcher: Says which aspects a plan's lines match.
         everyone: The needs of all users of the suite, to find others among.
@@ -127,10 +127,10 @@ def _held(need: Need, plan: Plan | None, other: Need | None, matcher: Matcher) -
 
 
 def other_needs(needs: Iterable[Need], everyone: Iterable[Need], seed: int) -> dict[tuple[str, str], Need]:
-    """Whose aspects a plan is held against besides its user's, by user and need.
+    """Choose the other user whose aspects a plan is held against as well, by user and need.
 
     Another user of the split who asked the same question, of all these one with fewest aspects in common, drawn by the
-    seed; where nobody else asked it, the next user of a fixed derangement, with another question.
+    seed; where no other user asked it, the next user of a fixed derangement, with another question.
     """
     by_question: dict[tuple[str, str], list[Need]] = defaultdict(list)
     by_user: dict[str, dict[str, Need]] = defaultdict(dict)

@@ -35,7 +35,7 @@ def read_plan_file(path: Path) -> list[Plan]:
 
 
 class StoredPlans:
-    """Answers like a `Planner`, from a file; asks nobody and costs nothing.
+    """Plans from a file, in the place of a `Planner`; no model is asked and nothing is spent.
 
     Args:
         path: A file of plans.
@@ -68,9 +68,9 @@ class StoredPlans:
             )
 
     def requests(self, pairs: Iterable[Pair]) -> dict[str, Prompt | Unfit]:
-        """Nothing has to be asked."""
+        """Return no requests, since all plans are stored."""
         return {}
 
     def ask(self, prompts: Mapping[str, Prompt]) -> Iterator[tuple[str, Outcome]]:
-        """Nobody is asked."""
+        """Yield no outcomes, since nothing is asked."""
         return iter(())

@@ -1,4 +1,4 @@
-r"""Where in a model's reply its result stands; shared by the parsers of verdicts, ratings and rankings.
+r"""Place of the result in a model's reply; shared by the parsers of verdicts, ratings and rankings.
 
 A result is read from one place only: the last labelled line (`Result: …`), a JSON object at the end that has the label
 as a key, a last line that boxes it (`\boxed{A}`), or a reply that is nothing but the result. After a labelled line only
@@ -25,7 +25,7 @@ class UnreadableReply:
 
 
 class ReplyResult(NamedTuple):
-    """What stands in the place of the result: one value per labelled line, the last line's last."""
+    """Text in the place of the result: one value per labelled line, the last line's last."""
 
     values: tuple[str, ...]
 
@@ -110,7 +110,7 @@ def _in_json(text: str, label: str) -> ReplyResult | None:
 
 
 def _boxed(text: str) -> ReplyResult | None:
-    """What the boxes of a reply hold, if its last line has one."""
+    """Return the content of a reply's boxes, if its last line has one."""
     said = after_thinking(text)
     if isinstance(said, UnreadableReply):
         return None

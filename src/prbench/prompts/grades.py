@@ -62,7 +62,7 @@ def parse_grades(text: str, count: int) -> tuple[int, ...] | UnreadableReply:
 
 
 def _shown(aspect: Aspect) -> Aspect:
-    """Without evidence that is nothing but ids of posts: a judge does not see the posts."""
+    """Return the aspect without evidence that is nothing but ids of posts: a judge does not see the posts."""
     return aspect.model_copy(update={"evidence": ""}) if _IDS.fullmatch(aspect.evidence) else aspect
 
 

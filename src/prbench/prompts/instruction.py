@@ -1,7 +1,7 @@
 """Prompts of the builder: filled from named texts in one pass, like templates, but allowed to hold the standard.
 
-Whoever builds a suite must show narratives and rubric aspects to the model that writes; whoever evaluates must not. So
-these are a class of their own: an `Instruction` renders no view, and a model that is evaluated renders nothing else.
+A builder of suites must show narratives and rubric aspects to the model that writes; an evaluation must not. So these
+are a class of their own: an `Instruction` renders no view, and a model that is evaluated renders nothing else.
 """
 
 import hashlib

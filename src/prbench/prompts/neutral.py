@@ -1,6 +1,6 @@
-"""Words of nobody in particular, to hold a user's own against.
+"""Neutral words that are no user's own, to hold a user's own against.
 
-Any post and any plan before a question makes some answers likelier than others, whoever wrote it. Putting these in the
+Any post and any plan before a question makes some answers likelier than others, for any author. Putting these in the
 place of the user's takes that out and leaves what the user's own words do (domain-conditional mutual information,
 Holtzman et al. 2021, "Surface form competition").
 """

@@ -11,7 +11,7 @@ _LEAST_POST_WORDS = 5
 
 
 class Opposite(NamedTuple):
-    """What somebody expects who wants the opposite of one aspect, and where it shows."""
+    """Aspect that a user with the opposite taste expects, and the post in which it shows."""
 
     aspect: str
     post: str

@@ -15,7 +15,7 @@ LOWEST, HIGHEST = 1, 10
 
 
 class Quality(NamedTuple):
-    """How good an answer is for just anybody, 1 to 10 each."""
+    """Ratings of an answer's general quality, for no particular user, 1 to 10 each."""
 
     factuality: float
     relevance: float
@@ -23,7 +23,7 @@ class Quality(NamedTuple):
 
 
 def parse_quality(text: str) -> Quality | UnreadableReply:
-    r"""Read three ratings.
+    r"""Read the three ratings of an answer's general quality.
 
     Example:
         >>> parse_quality("Sound advice.\nFactuality: 9\nRelevance: 8/10\n**Helpfulness:** 7")

@@ -39,7 +39,7 @@ _STEPS, _JOIN = "loop steps", "joined"
 
 
 class _Meter:
-    """What one filling has cost so far."""
+    """Steps and work that one filling has cost so far."""
 
     def __init__(self) -> None:
         self.steps = 0

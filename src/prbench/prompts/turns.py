@@ -16,7 +16,7 @@ V = TypeVar("V", bound=AnswerView | PairView | ListView)
 
 
 def conversation(template: Template, view: AnswerView | PairView | ListView) -> tuple[Message, ...]:
-    r"""What was said so far: earlier turns as they are, the last user turn by the template.
+    r"""Return the conversation so far: earlier turns as they are, the last user turn by the template.
 
     Example:
         >>> turns = (Message("system", "Be brief."), Message("user", "Tea?"))
@@ -28,7 +28,7 @@ def conversation(template: Template, view: AnswerView | PairView | ListView) -> 
 
 
 def judged_conversation(template: Template, view: AnswerView | PairView | ListView) -> tuple[Message, ...]:
-    """What a judge is asked: earlier turns as turns, and its task, with what they are, as the last user turn."""
+    """Return a judge's conversation: earlier turns as turns, its task with their meaning as the last user turn."""
     task = template.render(last_turn(view))
     earlier = tuple(turn for turn in view.turns[:-1] if turn.role != "system")
     told = [turn.content for turn in view.turns[:-1] if turn.role == "system"]

@@ -38,7 +38,7 @@ _OPTIONS = {
 
 
 def reproduction(config: RunConfig) -> str:
-    """What to type to make this run again.
+    """Return the command that makes this run again.
 
     Example:
         >>> config = RunConfig.of(suite="mirror", split="test", model="hf:org/rm", contexts="none,profile", limit=200)

@@ -21,13 +21,13 @@ class Finished(NamedTuple):
 
     loaded: Loaded
     rows: tuple[PairRow, ...]
-    """What is known of each pair."""
+    """Facts of each pair."""
     records: tuple[Record, ...]
     records_fingerprint: str
 
     @property
     def result(self) -> Result:
-        """What the run found."""
+        """Result of the run."""
         return self.loaded.result
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 _TYPES = {"u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "f32": np.float32}
 _ALIGN = 8
 CHUNK_CHARACTERS = 400_000
-"""About how much text is unpacked at once to show a single pair."""
+"""Approximate number of characters that are unpacked at once to show a single pair."""
 
 Array = NDArray[Any]
 Part = tuple[str, int, int]
@@ -160,7 +160,7 @@ def floats(values: Iterable[float | None]) -> Array:
 
 
 def index_html(index: Mapping[str, Any]) -> Markup:
-    """What the page must know before it unpacks anything, as an inert element.
+    """Return what the page must know before it unpacks anything, as an inert element.
 
     Example:
         >>> "</script><b>" in index_html({"a": "</script><b>"})

@@ -1,4 +1,4 @@
-"""How good plans are, as a table: of a run that uses them, and of `prbench plan`."""
+"""Tables of the quality of plans: of a run that uses them, and of `prbench plan`."""
 
 from prbench.plan import FIGURES, PlanQuality
 from prbench.results import Result
@@ -20,7 +20,7 @@ def plan_table(quality: PlanQuality) -> Table:
 
 
 def run_plan_tables(result: Result) -> list[Table]:
-    """The same for a run, where it uses plans and they were measured."""
+    """Return the tables of plan quality for a run, where it uses plans and they were measured."""
     quality = result.plans.quality if result.plans else None
     return [plan_table(quality)] if quality else []
 

@@ -40,7 +40,7 @@ def run_tables(result: Result) -> list[Table]:
 
 
 def brief_tables(result: Result) -> list[Table]:
-    """What a run comes to, in a few lines: accuracy by what was shown, the baselines, and what it took."""
+    """Return a run's result in a few lines: accuracy by what was shown, the baselines, and what it took."""
     rows = []
     for name, context in result.contexts.items():
         rows.append([_shown(name), interval(context.accuracy), bar(context.accuracy.value), count(context.accuracy.n)])
@@ -54,7 +54,7 @@ def brief_tables(result: Result) -> list[Table]:
 
 
 def _shown(name: str) -> str:
-    """What a model is shown in a context, marked where it is the standard itself."""
+    """Return what a model is shown in a context, marked where it is the standard itself."""
     context = Context.parse(name)
     return f"{context.words} (leaks)" if context.leaks else context.words
 
@@ -207,7 +207,7 @@ def _speed(timing: Timing) -> list[str]:
 
 
 def _checks(result: Result) -> Table:
-    """What else a verdict goes with: order, length, confidence."""
+    """Return the table of what else a verdict goes with: order, length, confidence."""
     rows = []
     further = list(dict.fromkeys(name for context in result.contexts.values() for name in context.metrics))
     for name, context in result.contexts.items():
@@ -269,7 +269,7 @@ def _jury(result: Result) -> Table | None:
 
 
 def _published(result: Result) -> Table | None:
-    """What the benchmark's own formula gives, context by context."""
+    """Return the scores by the benchmark's own formula, context by context."""
     found = {name: context.published for name, context in result.contexts.items() if context.published is not None}
     if not found:
         return None
@@ -312,7 +312,7 @@ def _grouped(title: str, label: str, groups: Mapping[str, Mapping[str, Estimate]
 
 
 def _told(estimate: Estimate) -> Estimate:
-    """Without an interval that says nothing: on a handful of pairs it reaches from 0 to 100."""
+    """Drop an interval that says nothing: on a handful of pairs it reaches from 0 to 100."""
     low, high = estimate.low, estimate.high
     return (
         replace(estimate, low=None, high=None)
@@ -345,7 +345,7 @@ def _marked(context: str) -> str:
 
 
 def flips_table(found: Versus, most: int = 20) -> Table:
-    """Which pairs flipped."""
+    """Return the table of pairs that flipped."""
     won, lost = (_spread(pairs, most) for pairs in (found.won, found.lost))
     rows = [[pair, found.one] for pair in won] + [[pair, found.two] for pair in lost]
     left = len(found.won) + len(found.lost) - len(rows)
@@ -354,7 +354,7 @@ def flips_table(found: Versus, most: int = 20) -> Table:
 
 
 def _spread(pairs: Sequence[str], most: int) -> Sequence[str]:
-    """So many of them, evenly from beginning to end."""
+    """Return so many of the pairs, evenly from beginning to end."""
     return pairs if len(pairs) <= most else [pairs[i * len(pairs) // most] for i in range(most)]
 
 
@@ -379,7 +379,7 @@ def standings_table(standings: Sequence[Standing], context: str) -> Table:
 
 
 def history_table(moments: Sequence[Moment], context: str) -> Table:
-    """How numbers moved from run to run."""
+    """Return the table of numbers that moved from run to run."""
     rows = []
     for moment in moments:
         change = moment.change.comparison.difference if moment.change else None
@@ -392,7 +392,7 @@ def history_table(moments: Sequence[Moment], context: str) -> Table:
 
 
 def forecast_table(estimate: Forecast) -> Table:
-    """What a run would take."""
+    """Return the table of what a run would take."""
     sampled = f"from {estimate.calls_sampled:,} calls" if estimate.calls_sampled < estimate.calls_to_make else "counted"
     counted = sampled if estimate.tokens_counted else "estimated"
     rows = [
@@ -418,7 +418,7 @@ def forecast_table(estimate: Forecast) -> Table:
 
 
 def verification_table(found: Verification, most: int = 20) -> Table:
-    """What does not agree with the records."""
+    """Return the table of what does not agree with the records."""
     rows = [[item.place, _short(item.stored), _short(item.computed)] for item in found.mismatches[:most]]
     left = len(found.mismatches) - len(rows)
     notes = [f"and {left:,} more"] if left > 0 else []

@@ -93,7 +93,7 @@ def _to_mlflow(run: Finished) -> str:
 
 
 TRACKERS: dict[str, Callable[[Finished], str]] = {"mlflow": _to_mlflow, "wandb": _to_wandb}
-"""What sends a run, by name."""
+"""Functions that send a run, by the tracker's name."""
 
 
 def numbers(result: Result) -> dict[str, float]:
@@ -152,7 +152,7 @@ def _flat(prefix: str, data: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _facts(run: Finished) -> dict[str, str]:
-    """What else tells this run from others: verdict, suite, revision, and the command that makes it again."""
+    """Return what else tells this run from others: verdict, suite, revision, and the command that makes it again."""
     found = verdict(run.result)
     dataset, card = run.loaded.facts.dataset, run.loaded.facts.card
     return {
@@ -171,5 +171,5 @@ def _name(run: Finished) -> str:
 
 
 def _identity(run: Finished) -> str:
-    """The same for the same settings and answers, wherever the folder lies."""
+    """Return an identity that is the same for the same settings and answers, wherever the folder lies."""
     return digest([run.loaded.config.identity(), run.records_fingerprint])[:16]

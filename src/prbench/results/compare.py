@@ -92,7 +92,7 @@ class Moment(NamedTuple):
     accuracy: Estimate
     change: Versus | None
     p: float | None
-    """Holm-corrected over the history."""
+    """P-value, Holm-corrected over the history."""
     regressed: bool
 
 

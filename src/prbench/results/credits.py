@@ -1,4 +1,4 @@
-"""From records to credits: what a model earned on each pair, context by context.
+"""Credits of a model, made from its records: what it earned on each pair, context by context.
 
 A pair counts once, whatever the number of orders and repeats behind it, and only if all of them gave a verdict. Where a
 Comparer gives log-odds, the two orders are averaged before deciding, which takes a constant liking for a position out;
@@ -26,7 +26,7 @@ class Credit(NamedTuple):
     row: PairRow
     credit: float
     strict: float
-    """1 only if every verdict, in every order and repeat, was right."""
+    """Strict credit: 1 only if every verdict, in every order and repeat, was right."""
     margin: float | None
     """Mean preference for the chosen answer, where the model gives one."""
     records: tuple[Record, ...]
@@ -38,7 +38,7 @@ class CreditRows(Sequence[Credit]):
     Args:
         pairs: All pairs of the run.
         places: Which of them these are.
-        credit: What each earned.
+        credit: Credit of each pair.
         strict: 1 where every verdict was right.
         margin: Mean preference for the chosen answer, NaN where there is none.
         records: All records of the run.

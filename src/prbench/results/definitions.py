@@ -20,7 +20,8 @@ class Metric(NamedTuple):
 
     definition: str
     compute: Callable[[Sequence[Credit], Mean], Estimate | None] | None = None
-    """None where `results.measure` computes it; a metric that these pairs cannot have returns None."""
+    """Function of the metric; None where `results.measure` computes it. A metric that these pairs cannot have returns
+    None."""
 
 
 def _strict(rows: Sequence[Credit], mean: Mean) -> Estimate:
@@ -69,7 +70,8 @@ METRICS: dict[str, Metric] = {
     ),
     "worst decile": Metric("mean over the tenth of users with the lowest accuracy"),
 }
-"""By the names that tables use. One with `compute` and no field of its own stands in `ContextResult.metrics`."""
+"""Metrics by the names that tables use. One with `compute` and no field of its own stands in `ContextResult.metrics`.
+"""
 
 
 def definitions() -> dict[str, str]:

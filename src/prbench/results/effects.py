@@ -13,7 +13,7 @@ class Effect(NamedTuple):
     """One comparison of contexts, in which `own` is the context that shows the user's own posts."""
 
     key: EffectKey
-    """Its key in `result.json`, and its attribute in Python."""
+    """Key of the effect in `result.json`, and its attribute in Python."""
     name: str
     formula: str
     sentence: str

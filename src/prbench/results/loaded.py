@@ -24,7 +24,7 @@ class Loaded(NamedTuple):
     config: RunConfig
     facts: RunFacts
     credits: dict[str, dict[Content, Credit]]
-    """By context and what makes a pair the same pair: two suites may use the same ids."""
+    """Credits by context and by what makes a pair the same pair: two suites may use the same ids."""
     result: Result
 
 

@@ -44,7 +44,7 @@ class Measure:
     """Computes metrics with one seed and one number of resamples.
 
     Args:
-        seed: Of all resampling.
+        seed: Seed of all resampling.
         resamples: Bootstrap resamples for each interval.
         by: Tags to report groups by.
         stances: What each user of the suite wants on each axis, to sort the users shown under `other`.
@@ -70,7 +70,7 @@ class Measure:
         self._jurors = jurors
 
     def context(self, name: str, credits: Credits) -> ContextResult:
-        """Everything about one context."""
+        """Return the result of one context."""
         rows = credits.rows
         categories = self._groups(name, rows, rows.pairs.column("category"))
         by = {tag: self._groups(name, rows, rows.pairs.tag(tag)) for tag in self._by}
@@ -310,7 +310,8 @@ def rank_rows(judged: Mapping[str, CreditRows]) -> tuple[Standing, ...]:
     if not tables:
         return ()
     widest = max(tables.values(), key=len)
-    pairs = widest if len(tables) == 1 else PairRows(row for row in _union(widest, tables.values()))
+    within = all(table.place.keys() <= widest.place.keys() for table in tables.values())
+    pairs = widest if within else PairRows(_union(widest, tables.values()))
     credits = {}
     anybody = np.zeros(len(pairs), dtype=np.bool_)
     for name, rows in judged.items():
@@ -395,7 +396,7 @@ def _looked_up(source: CreditRows, rows: CreditRows) -> tuple[NDArray[np.bool_],
 
 
 def _couples(mirrors: Codes, users: Codes) -> Codes:
-    """For each half, the number of the users who meet its mirror, in the order of their names."""
+    """Return a code for the couple of users who meet in each half's mirror."""
     size = int(mirrors.max()) + 1
     low, high = np.full(size, np.iinfo(np.int64).max), np.full(size, -1)
     np.minimum.at(low, mirrors, users)

@@ -21,9 +21,9 @@ from prbench.types import Record
 
 MEASURED = "measured.json"
 _HALF_A_DIGIT_S = 0.0005
-"""By how much the seconds of a run are rounded at most."""
+"""Largest rounding error of the seconds of a run."""
 _HALF_A_RATE = 0.05
-"""By how much tokens per second are rounded at most."""
+"""Largest rounding error of tokens per second."""
 
 
 class Expected(NamedTuple):
@@ -75,7 +75,7 @@ def _fields(timing: Timing) -> dict[str, Any]:
 
 
 def _money(folder: RunFolder, timing: Timing, paid: float) -> Iterator[Expected]:
-    """By the spend file; runs that are older than theirs counted one start only."""
+    """Yield the money by the spend file; runs that are older than theirs counted one start only."""
     if not files.exists(folder.path / SPEND, raises=RunError):
         return
     spent = read_spending(folder.path / SPEND)

@@ -82,7 +82,7 @@ def published_scores(suite: str, rows: PairRows, credits: Credits, name: str, me
     Args:
         suite: Name of the suite.
         rows: All pairs of the run.
-        credits: What the model earned.
+        credits: Credits that the model earned.
         name: Of the context, to seed resampling.
         mean: Computes a mean with its interval.
     """
@@ -175,9 +175,9 @@ class _Gap(NamedTuple):
     """Distance between a prompt's right and wrong answers."""
 
     gap: float
-    """From the worst right answer down to the best wrong one."""
+    """Distance from the worst right answer down to the best wrong one."""
     spread: float
-    """From the best right answer to the worst right one."""
+    """Distance from the best right answer to the worst right one."""
 
 
 def _ties(subset: str, items: Sequence[_Item], mean: Mean) -> Estimate | str:
@@ -307,7 +307,7 @@ def _rmgap(items: Sequence[_Item], mean: Mean) -> PublishedScores:
 
 
 def _rankings(items: Sequence[_Item]) -> Iterator[tuple[Credit, list[tuple[str, ...]]]]:
-    """For each preference whose three wordings were all scored: the ranking of the answers under each."""
+    """Yield the ranking of the answers under each wording of a preference, if all three wordings were scored."""
     groups: dict[str, list[_Item]] = defaultdict(list)
     for item in items:
         groups[item.first.row.tags["preference"]].append(item)

@@ -90,7 +90,7 @@ def recompute(
         folder: The run.
         records: Those in its file, where they were read before; so with the others.
         rows: Its pairs.
-        baselines: What the baselines scored.
+        baselines: Scores of the baselines.
     """
     return compute_result(
         read_settings(folder),

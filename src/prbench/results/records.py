@@ -12,7 +12,7 @@ from prbench.types import Record
 
 Slot = tuple[str, str, str, int]
 _ORDERS = ("chosen-first", "chosen-second", "rated")
-"""In the order of their names, as records of a pair are sorted."""
+"""Orders by their names, as records of a pair are sorted."""
 _VERDICTS = ("first", "second", "tie")
 
 

@@ -79,7 +79,7 @@ class ContextResult(Frozen):
     """Accuracy if every missing verdict were wrong, and if every one were right."""
     categories: Mapping[str, Estimate]
     by: Mapping[str, Mapping[str, Estimate]]
-    """By tag and its value."""
+    """Accuracy by tag and its value."""
     length: LengthBias | None
     worst: Mapping[str, WorstGroup]
     coverage: Coverage | None = None
@@ -91,7 +91,7 @@ class ContextResult(Frozen):
     """Accuracy by how the user who was shown stands to what decides the pair."""
     jury: JuryResult | None = None
     published: PublishedScores | None = None
-    """By the formulas of the benchmark that the suite is, where it is one or its rows have several answers."""
+    """Scores by the formulas of the benchmark that the suite is, where it is one or its rows have several answers."""
     metrics: Mapping[str, Estimate] = {}
     """Further metrics by name, those that `results.definitions` computes from credits alone."""
 
@@ -132,7 +132,7 @@ class Usage(Frozen):
     tokens_in: int
     tokens_out: int
     tokens_cached: int | None = None
-    """Of the prompts' tokens, those that a provider read from its cache; None where there were none."""
+    """Tokens of the prompts that a provider read from its cache; None where there were none."""
     cost_usd: int | float
     posts_dropped: Estimate
 
@@ -143,7 +143,7 @@ class PlansResult(Frozen):
     plans: int
     statuses: Mapping[str, int]
     quality: PlanQuality | None
-    """None where it was not measured."""
+    """Quality of the plans; None where it was not measured."""
 
 
 class Timing(Frozen):
@@ -154,7 +154,7 @@ class Timing(Frozen):
     elapsed_s: int | float
     calls_asked: int
     spent_usd: int | float
-    """Over all starts of the run; never too little."""
+    """Money spent over all starts of the run; never too little."""
     retries: int | None = None
     """Requests that were sent again after a passing fault."""
     unsettled_calls: int | None = None
@@ -208,7 +208,7 @@ class Result(Frozen):
         return "" if self.timing is None else self.timing.finished
 
     def to_json(self) -> Json:
-        """As in `result.json`: the model under `result`, the baselines under `baselines`."""
+        """Return the content of `result.json`: the model under `result`, the baselines under `baselines`."""
         data = self.model_dump(mode="json", exclude_unset=True)
         baselines = data.pop("baselines")
         return {"result": data, "baselines": baselines}

@@ -27,7 +27,7 @@ class Engine:
 
     Args:
         card: Of the model that is asked.
-        asker: Who asks it.
+        asker: Asker of the model.
         cache: Answers of earlier runs; None asks everything anew.
         append: Takes each finished record.
         budget: Counts what is spent, and stops resumably at its limit.
@@ -45,13 +45,13 @@ class Engine:
     ) -> None:
         self._card = card
         self.asker = asker
-        """Knows what was computed."""
+        """Asker, which knows what was computed."""
         self._cache = cache if card.reusable else None
         self.keep = append
         self.listener: RecordListener | None = None
-        """Hears of each finished record."""
+        """Listener that hears of each finished record."""
         self.budget = budget or Budget()
-        """Knows what was spent."""
+        """Budget, which knows what was spent."""
         self._read = read or verdict_fields
         self._outcomes: dict[str, Outcome] = {}
         """Answers that some record still waits for."""
@@ -181,7 +181,7 @@ class _Waiting:
         self._waiting = np.repeat(np.arange(len(self._missing)), self._missing)[order]
         """Tasks, sorted by the call that they wait for."""
         self._open = np.bincount(wanted, minlength=len(work.calls))
-        """Of each call, how many records are not made yet."""
+        """Number of records of each call that are not made yet."""
         self._begin = np.concatenate([[0], np.cumsum(self._open)])
         self.answered = bytearray(len(work.calls))
         self.cached = bytearray(len(work.calls))

@@ -1,4 +1,4 @@
-"""From a resolved session to a kept result: the one way, for the command line and for Python."""
+"""Evaluation of a resolved session to a kept result: the one way, for the command line and for Python."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager

@@ -82,7 +82,7 @@ def execute(
     """Make every record that is missing, then every aggregate.
 
     Args:
-        session: What to run.
+        session: Session to run.
         folder: Where it is kept; a run that is there already is continued, another one is refused.
         cache: Answers of earlier runs.
         listening: Who hears of each record.

@@ -39,16 +39,16 @@ class Forecast(Frozen):
     calls_to_make: int
     plans_to_make: int
     tokens_in: int
-    """Of the calls still to make; counted by the model's own tokenizer where it has one, else estimated."""
+    """Tokens of the calls still to make; counted by the model's own tokenizer where it has one, else estimated."""
     tokens_counted: bool
     calls_sampled: int
     """Calls whose tokens were counted; the others are taken to be like them."""
     tokens_computed: int | None
     """Tokens left of them for a local model that computes shared beginnings or texts once; None for any other."""
     cost_usd: float | None
-    """None where the model has no price."""
+    """Cost of the calls; None where the model has no price."""
     time_s: float | None
-    """None where there is nothing to estimate it from."""
+    """Seconds of the calls; None where there is nothing to estimate them from."""
 
 
 def forecast(session: Session, done: Records, cache: CallCache | None, planning: Planning | None = None) -> Forecast:
@@ -112,12 +112,12 @@ class _Share(NamedTuple):
 
     @property
     def tokens(self) -> int:
-        """Of all its calls, from those that were measured."""
+        """Tokens of all its calls, from those that were measured."""
         return round(self.sample.tokens / max(self.sample.calls, 1) * self.calls)
 
     @property
     def computed(self) -> int | None:
-        """Of these, what is computed; None for a model that runs elsewhere."""
+        """Tokens of these that are computed; None for a model that runs elsewhere."""
         return None if self.sample.fresh is None else round(self.sample.fresh * self.tokens)
 
     @property
@@ -153,7 +153,7 @@ class _Sample(NamedTuple):
     calls: int
     tokens: int
     counted: bool
-    """By the model's own tokenizer; else from letters."""
+    """Whether the model's own tokenizer counted the tokens; else they are estimated from letters."""
     fresh: float | None
     """The part of the tokens that a local model computes, where it computes what calls share only once."""
     seconds: float

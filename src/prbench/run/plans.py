@@ -95,9 +95,9 @@ class PlanFile:
     """A file of plans that one planner writes.
 
     Args:
-        path: Where.
-        planner: Who.
-        needs: For what.
+        path: Path of the file.
+        planner: Planner that writes.
+        needs: Needs to plan for.
     """
 
     def __init__(self, path: Path, planner: Planner, needs: Sequence[Need]) -> None:

@@ -39,7 +39,7 @@ class RecordProgress:
         self._asker = asker
 
     def planning(self, done: int, total: int) -> None:
-        """So many prompts of all are planned: a bar on a terminal, elsewhere a line where it takes long."""
+        """Report the prompts planned so far: a bar on a terminal, elsewhere a line where it takes long."""
         if self._quiet or (done % 64 and done < total):
             return
         if self._stream.isatty():
@@ -96,7 +96,7 @@ class RecordProgress:
         return " · ".join(parts)
 
     def seconds_left(self) -> float | None:
-        """By the pace of records that were asked for; None at the end, and before there is a pace.
+        """Seconds left by the pace of records that were asked for; None at the end, and before there is a pace.
 
         Records from the cache come all at once, and the first one waits for the model to be loaded: neither counts.
         """
@@ -144,7 +144,7 @@ class _Bar:
         self._rich.start()
 
     def update(self, done: int, status: str) -> None:
-        """Show where we are."""
+        """Show the number done and the status."""
         self._rich.update(self._task, completed=done, status=status)
 
     def stop(self) -> None:

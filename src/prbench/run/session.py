@@ -32,14 +32,14 @@ from prbench.types import CONTEXTS, Context, Judgment
 Json = dict[str, Any]
 
 _FEW_PAIRS = 50
-"""Below so many pairs a run says how little it can show."""
+"""Number of pairs below which a run says how little it can show."""
 
 
 class Session:
     """A run that is resolved and ready.
 
     Args:
-        config: What to run.
+        config: Settings of the run.
         model: A model in place of the configuration's address.
         suite: Pairs in place of the configuration's suite.
         address: By which another process can open `model` as well, if there is one.
@@ -249,7 +249,7 @@ def _most_pairs(config: RunConfig) -> int:
 
 
 def _set_aside(suite: Suite, everything: Suite, config: RunConfig) -> Suite:
-    """Without the questions whose pairs are users' histories, under every context, so that all score the same."""
+    """Return the suite without questions whose pairs are users' histories, so that all contexts score the same."""
     if not (most := _most_pairs(config)):
         return suite
     aside = questions_aside(everything, suite, most, config.seed)

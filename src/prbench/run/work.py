@@ -26,7 +26,7 @@ from prbench.types import AnswerView, Context, Message, Order, Pair, PairView, P
 View = AnswerView | PairView
 Slot = tuple[str, str, str, int]
 Planning = Callable[[int, int], None]
-"""Hears how many of all pairs and contexts are planned."""
+"""Function that hears how many of all pairs and contexts are planned."""
 
 
 class RecordTask(NamedTuple):

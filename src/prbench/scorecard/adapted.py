@@ -21,15 +21,15 @@ Judgments = Mapping[str, Sequence[Judgment]]
 
 
 class Point(NamedTuple):
-    """How much of a user is known."""
+    """Amount that is known of a user."""
 
     shots: int
     posts: int | None
-    """None for all."""
+    """Number of posts, None for all."""
 
     @property
     def label(self) -> str:
-        """As the name of a folder.
+        """Name of the point's folder.
 
         Example:
             >>> Point(4, None).label
@@ -53,7 +53,7 @@ def adapted(model: Model, judgments: Judgments, point: Point, seed: int) -> Iter
 
 
 class _Adapted:
-    """What both kinds share."""
+    """Base of adapted Raters and Comparers."""
 
     def __init__(self, model: Model, judgments: Judgments, point: Point, seed: int) -> None:
         self._model = model
@@ -69,16 +69,16 @@ class _Adapted:
 
     @property
     def window(self) -> int | None:
-        """The model's own."""
+        """Window of the model itself."""
         return self._model.window if isinstance(self._model, Windowed) else None
 
     def length(self, prompt: Prompt) -> int:
-        """As the model measures it."""
+        """Return the length as the model measures it."""
         own = Prompt(tuple(message for message in prompt.messages if message.role != _KNOWN))
         return cast(Windowed, self._model).length(own)
 
     def prepare(self) -> None:
-        """Load the weights."""
+        """Load the weights of the model."""
         if isinstance(self._model, Preparable):
             self._model.prepare()
 
@@ -95,11 +95,11 @@ class AdaptedRater(_Adapted):
     """A Rater at one point."""
 
     def render(self, view: AnswerView) -> Prompt:
-        """What the model receives, and what it was fitted to."""
+        """Return what the model receives, and what it was fitted to."""
         return self._marked(cast(Rater, self._model).render(self._shown(view)), view.user)
 
     def rate(self, views: Sequence[AnswerView]) -> Iterator[tuple[int, Outcome]]:
-        """Ask the model."""
+        """Ask the model for ratings."""
         return cast(Rater, self._model).rate([self._shown(view) for view in views])
 
 
@@ -107,9 +107,9 @@ class AdaptedComparer(_Adapted):
     """A Comparer at one point."""
 
     def render(self, view: PairView) -> Prompt:
-        """What the model receives, and what it was fitted to."""
+        """Return what the model receives, and what it was fitted to."""
         return self._marked(cast(Comparer, self._model).render(self._shown(view)), view.user)
 
     def compare(self, views: Sequence[PairView]) -> Iterator[tuple[int, Outcome]]:
-        """Ask the model."""
+        """Ask the model for verdicts."""
         return cast(Comparer, self._model).compare([self._shown(view) for view in views])

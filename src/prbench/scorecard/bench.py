@@ -1,4 +1,4 @@
-"""Where models are run for a scorecard: suites loaded once, one folder for each run, one call cache for all."""
+"""Bench on which models are run for a scorecard: suites loaded once, one folder per run, one call cache for all."""
 
 import re
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from prbench.scorecard.config import ScorecardConfig, ScorecardModelConfig
 
 
 class Bench(NamedTuple):
-    """What all rows share."""
+    """Resources that all rows share."""
 
     settings: ScorecardConfig
     suite: Suite

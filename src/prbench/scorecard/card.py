@@ -32,7 +32,7 @@ class Scorecard(Frozen):
 
     prbench: str
     made: str
-    """When (UTC)."""
+    """Time when the scorecard was made (UTC)."""
     machine: Machine
     settings: ScorecardConfig
     suite: DatasetRecord
@@ -42,7 +42,7 @@ class Scorecard(Frozen):
 
     @property
     def failed(self) -> tuple[ScorecardRow, ...]:
-        """Rows without figures."""
+        """Rows that have no figures."""
         return tuple(row for row in self.rows if row.failed)
 
 
@@ -83,7 +83,7 @@ def make_scorecard(
 
 
 def failure(error: Exception) -> tuple[str, str]:
-    """What went wrong in one line, and where, if it was not a mistake that the user can mend."""
+    """Return what went wrong in one line, and the trace, if it was not a mistake that the user can mend."""
     if isinstance(error, PrbenchError):
         return error.message.splitlines()[0], ""
     words = (str(error).splitlines() or [""])[0]
@@ -119,7 +119,7 @@ def _contexts(entry: ScorecardModelConfig, bench: Bench) -> list[str]:
 
 
 def _generic_contexts(entry: ScorecardModelConfig, generic: Suite) -> list[str]:
-    """Without posts and, where a user's are lent, with them as the row shows them, or all of them."""
+    """Return the generic suite's contexts: without posts and, if some are lent, as the row shows them, or with all."""
     context = Context.parse(entry.context)
     if context.leaks or not all(POSTS_OF in pair.tags for pair in generic):
         return ["none"]
@@ -127,7 +127,7 @@ def _generic_contexts(entry: ScorecardModelConfig, generic: Suite) -> list[str]:
 
 
 def _latency(entry: ScorecardModelConfig, session: Session, bench: Bench, retime: bool) -> Latency | None:
-    """As it was measured on this machine before, or measured now."""
+    """Return the latency as it was measured on this machine before, or measure it now."""
     wanted = bench.settings.latency_pairs
     own = next((context for context in session.contexts if str(context) == entry.context), Context("none"))
     # Scores made elsewhere take no time, and beside a plan, who wrote it would have to be timed as well.

@@ -39,12 +39,12 @@ _DETAIL_COLUMNS = (
 
 
 def scorecard_tables(card: Scorecard) -> list[Table]:
-    """What is printed of a scorecard: the row of each model, then what the rows hide."""
+    """Return the tables of a scorecard: the row of each model, then what the rows hide."""
     return [_main(card), _details(card), *([found] if (found := _soundness(card)).rows else [])]
 
 
 def curve_tables(sheet: CurveSheet) -> list[Table]:
-    """What is printed of the curves: one table for judged pairs, one for posts."""
+    """Return the tables of the curves: one for judged pairs, one for posts."""
     counts = sheet.evaluated.counts
     where = f"{counts.pairs:,} pairs of {counts.users:,} users and {counts.questions:,} questions, seed {sheet.seed}"
     tables = [table for table in (_shots_table(sheet.curves, where), _posts_table(sheet.curves, where)) if table.rows]

@@ -1,4 +1,4 @@
-"""What a scorecard is made of: the models that stand on it, the suites they meet, the rule that judges them."""
+"""Settings of a scorecard: the models that stand on it, the suites they meet, the rule that judges them."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,13 +24,13 @@ class ScorecardModelConfig(Frozen):
 
     address: str = Field(min_length=1)
     name: str = ""
-    """What the row is called; default: the address."""
+    """Name of the row; default: the address."""
     context: str = "profile"
-    """How the user is shown to it: any context that shows the pair's own user; `oracle` leaks."""
+    """Context in which the user is shown to it: any that shows the pair's own user; `oracle` leaks."""
     planner: str | None = None
     """Address of the model that writes plans, for the contexts that need them; default: the model itself."""
     limit: int | None = Field(default=None, ge=1)
-    """At most so many pairs of each suite, for a slow model; default: the scorecard's own limit."""
+    """Largest number of pairs of each suite, for a slow model; default: the scorecard's own limit."""
     curves: bool = True
     """Whether `--curves` measures this model too, on as many pairs as all others."""
     options: ModelOptions = ModelOptions()
@@ -51,13 +51,13 @@ class ScorecardModelConfig(Frozen):
 
     @property
     def label(self) -> str:
-        """What the row is called."""
+        """Name of the row."""
         shown = "" if self.context == "profile" else f" · {self.context}" + (" (leaks)" if self.leaks else "")
         return self.name or f"{self.address}{shown}"
 
 
 class ScorecardConfig(Frozen):
-    """A scorecard, resolved."""
+    """Settings of a scorecard, resolved."""
 
     models: tuple[ScorecardModelConfig, ...] = Field(min_length=1)
     suite: str = "mirror"
@@ -101,7 +101,7 @@ class ScorecardConfig(Frozen):
 
 
 def make_settings(values: dict[str, Any], place: str = "") -> ScorecardConfig:
-    """Check what a user wrote, and that somebody answers to every address, before anything is spent.
+    """Check the settings of a user, and that a model exists at every address, before anything is spent.
 
     Example:
         >>> make_settings({"models": [{"address": "longr"}]})

@@ -1,4 +1,4 @@
-"""How accuracy grows with what is known of a user: judged pairs, posts, both; and where it starts from, with nothing.
+"""Growth of accuracy with what is known of a user: judged pairs, posts, both; and its start, with nothing.
 
 Every point is a run of its own on the same evaluation pairs, so that each can be continued, opened and verified, and
 points can be compared pair by pair.
@@ -33,10 +33,10 @@ class CurvePoint(Frozen):
     given: float
     """Judged pairs that there were, on average over evaluated pairs: fewer than asked for where users have fewer."""
     posts: int | None
-    """None for all."""
+    """Number of posts, None for all."""
     accuracy: Estimate
     change: Estimate | None = None
-    """Against the first point of the curve, pair by pair."""
+    """Difference from the first point of the curve, pair by pair."""
     without_verdict: float | None
     run: str
 
@@ -49,7 +49,7 @@ class Curves(Frozen):
     failed: str = ""
     trace: str = ""
     cold_start: CurvePoint | None = None
-    """No posts, no judged pairs."""
+    """Point with no posts and no judged pairs."""
     shots_with_posts: tuple[CurvePoint, ...] = ()
     shots_without_posts: tuple[CurvePoint, ...] = ()
     posts: tuple[CurvePoint, ...] = ()

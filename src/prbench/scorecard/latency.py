@@ -1,4 +1,4 @@
-"""Latency of one pair, measured: a warm model is asked one pair at a time, with texts that nobody has seen before.
+"""Latency of one pair, measured: a warm model is asked one pair at a time, with texts that no cache has seen before.
 
 Calls and vectors of known texts are kept in several places (a run's records, the call cache, feature files, memory), so
 each text is given a new order of words within its sentences. It is as long as before and in no cache. What is timed is
@@ -28,7 +28,7 @@ _SENTENCE = re.compile(r"[^.!?\n]+")
 
 
 class Latency(Frozen):
-    """How long one pair takes, in milliseconds."""
+    """Latency of one pair, in milliseconds."""
 
     p50: Estimate
     p95: Estimate
@@ -56,7 +56,7 @@ def measure_latency(
         model: Who is asked, here and now.
         pairs: What about; the first two are asked untimed.
         builder: Shows the pairs' users to the model.
-        context: How they are shown.
+        context: Context in which they are shown.
         seed: Of the words' order; default: another one each time, so that no earlier measurement left anything.
     """
     draw = random.Random(time.time_ns() if seed is None else seed)  # noqa: S311 - order of words, no secret
@@ -81,14 +81,14 @@ def measure_latency(
 
 
 class Took(NamedTuple):
-    """What one pair took."""
+    """Time of one pair."""
 
     wall_ms: float
     cpu_ms: float
 
 
 def timed(model: Model, view: PairView) -> Took | None:
-    """From asking to the last answer; None where one is missing."""
+    """Return the time from asking to the last answer; None where one is missing."""
     asked: Sequence[AnswerView | PairView] = view.answers() if is_rater(model) else (view, view.swap())
     wall, cpu = time.perf_counter(), time.process_time()
     outcomes = [outcome for _, outcome in reply(model, asked)]
@@ -103,7 +103,7 @@ def _stranger_and_met_again(model: Model, view: PairView, draw: random.Random) -
 
 
 def scrambled(view: PairView, draw: random.Random) -> PairView:
-    """The same view with every sentence's words in another order: as long as before, and new to everybody.
+    """Return the view with every sentence's words in another order: as long as before, and new to every cache.
 
     Example:
         >>> view = scrambled(PairView("Which tea is good?", "The green one is.", "No."), random.Random(0))

@@ -1,4 +1,4 @@
-"""On what machine figures were measured: latency means nothing without it."""
+"""Machine on which figures were measured: latency means nothing without it."""
 
 import os
 import platform
@@ -9,11 +9,11 @@ from prbench.types import Frozen
 
 
 class Machine(Frozen):
-    """What latency depends on, as far as the machine says."""
+    """Facts of the machine that latency depends on, as far as it tells them."""
 
     processor: str
     cores: int
-    """That this process may use."""
+    """Number of cores that this process may use."""
     system: str
     python: str
     threads: str = ""
@@ -21,7 +21,7 @@ class Machine(Frozen):
 
     @classmethod
     def here(cls) -> "Machine":
-        """This one.
+        """Return the facts of this machine.
 
         Example:
             >>> Machine.here().cores >= 1
@@ -49,7 +49,7 @@ def load_average() -> float | None:
 
 
 def _processor() -> str:
-    """Its name, which Linux tells in a file and other systems through the standard library."""
+    """Return the processor's name, which Linux tells in a file and other systems through the standard library."""
     listing = Path("/proc/cpuinfo")
     if listing.is_file():
         for line in listing.read_text(encoding="utf-8", errors="replace").splitlines():

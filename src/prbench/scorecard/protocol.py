@@ -1,8 +1,8 @@
-"""Who may know what: each user's questions are divided, judged pairs are drawn from one half, evaluation is the other.
+"""Division of what is known: judged pairs are drawn from one half of each user's questions, evaluation is the other.
 
 Users whose pairs mirror each other are divided together, so both halves of a couple keep a question on the same side,
-and they are shown the same judged pairs with opposite labels. Hence on a mirrored suite whoever ignores posts and
-labels stays at exactly 50 %, with any number of shots. More shots always include fewer ones; the same with posts.
+and they are shown the same judged pairs with opposite labels. Hence on a mirrored suite a model that ignores posts
+and labels stays at exactly 50 %, with any number of shots. More shots always include fewer ones; the same with posts.
 """
 
 from collections import defaultdict
@@ -31,7 +31,7 @@ class ShotDivision(NamedTuple):
         }
 
     def given(self, count: int) -> float:
-        """How many judged pairs an evaluated pair's user gives, on average."""
+        """Return the number of judged pairs that an evaluated pair's user gives, on average."""
         found = self.judgments(count)
         return sum(len(found[pair.user]) for pair in self.evaluated) / max(len(self.evaluated), 1)
 
@@ -80,7 +80,10 @@ def some_posts(user: str, posts: Sequence[Post], count: int | None, seed: int) -
 
 
 def item_of(pair: Pair) -> str:
-    """What is asked: the pair of items where a suite says so, for all may share a question; else the question."""
+    """Return the item that is asked: the pair of items where a suite says so, else the question.
+
+    All pairs of such a suite may share a question.
+    """
     return pair.tags.get("item_pair", pair.question)
 
 
@@ -103,7 +106,7 @@ def _together(pairs: Iterable[Pair]) -> dict[str, str]:
 
 
 def _drawn(pairs: Sequence[Pair], seed: int) -> tuple[Pair, ...]:
-    """In the order of a hash that both halves of a couple share."""
+    """Return the pairs in the order of a hash that both halves of a couple share."""
     return tuple(sorted(pairs, key=lambda pair: hash_text(f"{seed}\0shot\0{pair.tags.get('mirror') or pair.id}")))
 
 

@@ -14,7 +14,7 @@ from prbench.types import Frozen
 
 
 class ScorecardRow(Frozen):
-    """What is known of one model."""
+    """Figures of one model."""
 
     name: str
     address: str
@@ -23,12 +23,12 @@ class ScorecardRow(Frozen):
     """The context of the personalized figures: the entry's own, or `none` for a model that does not read the user."""
     leaks: bool = False
     failed: str = ""
-    """Why there are no figures."""
+    """Reason why there are no figures."""
     trace: str = ""
-    """Where it failed, if that was not a user's mistake."""
+    """Trace of the failure, if that was not a user's mistake."""
     generic: Estimate | None = None
     soundness: Soundness | None = None
-    """What showing a user's posts changes in the generic accuracy."""
+    """Effect of showing a user's posts on the generic accuracy."""
     personalized: Estimate | None = None
     seen_axes: Estimate | None = None
     unseen_axes: Estimate | None = None
@@ -44,13 +44,13 @@ class ScorecardRow(Frozen):
     """Accuracy where the couple's other half is shown: 1 − accuracy is right."""
     without_verdict: Estimate | None = None
     training_pairs: int | None = None
-    """None for a model that was not trained by `prbench train`."""
+    """Number of training pairs; None for a model that was not trained by `prbench train`."""
     latency: Latency | None = None
     verdict: Verdict | None = None
     misses: tuple[str, ...] = ()
-    """What keeps the verdict from being a better one."""
+    """Conditions that keep the verdict from being a better one."""
     sentence: str = ""
-    """What the run says of the model in a sentence."""
+    """Verdict of the run on the model, in one sentence."""
     runs: tuple[str, ...] = ()
     """Folders of the runs behind the figures."""
 

@@ -12,7 +12,7 @@ Verdict = Literal["fails", "partial", "wins"]
 
 
 class RuleEvidence(NamedTuple):
-    """What the rule looks at; an estimate that there is not proves nothing."""
+    """Evidence that the rule looks at; an estimate that is absent proves nothing."""
 
     personalized: Estimate | None
     """Accuracy with the user shown, on all pairs."""

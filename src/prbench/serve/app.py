@@ -7,8 +7,8 @@
     GET    /health  /metrics
 
 200: every item has a score. 207: some have, the others say why not. 413, 422 and 500: none has, because the items are
-too large or cannot be scored, or because the model failed. 400, 401, 404, 405, 408, 413, 415, 421: the request itself.
-503 with Retry-After: later. In no case does an error carry a number.
+too large or cannot be scored, or because the model failed. 400, 401, 404, 405, 408, 409, 413, 415, 421: the request
+itself. 503 with Retry-After: later. In no case does an error carry a number.
 """
 
 import asyncio
@@ -44,6 +44,7 @@ from prbench.serve.items import (
 from prbench.serve.lists import RankRequest
 from prbench.serve.rollout import items_of
 from prbench.serve.service import (
+    ListsOnlyError,
     NotAdaptiveError,
     RefusedJudgmentError,
     RewardService,
@@ -61,6 +62,7 @@ _SMALL_BODY = 65536
 """Bytes up to which a body is read at once, in a few milliseconds at most."""
 _STATUS_OF = {
     BadRequestError: (400, "request"),
+    ListsOnlyError: (409, "lists-only"),
     NotAdaptiveError: (501, "not-adaptive"),
     RefusedJudgmentError: (409, "model"),
     TooLargeError: (413, "too-large"),
@@ -81,7 +83,7 @@ class HttpError(Exception):
 
 
 class Door(NamedTuple):
-    """Who may come in, with how much."""
+    """Limits at the entrance: the token, the host names and the size of a body."""
 
     token: str | None = None
     loopback: bool = True
@@ -113,7 +115,7 @@ def make_app(service: RewardService, door: Door) -> Starlette:
 
 
 class _Face:
-    """The endpoints."""
+    """Endpoints of the service."""
 
     def __init__(self, service: RewardService, door: Door) -> None:
         self._service = service
@@ -149,7 +151,7 @@ class _Face:
         return _scores(await _unless_gone(request, self._service.rank(asked, _patience_s(request))))
 
     async def get_reward(self, request: Request) -> Response:
-        """The same for OpenRLHF, whose client knows only success and failure: one item without a score fails all."""
+        """Score for OpenRLHF, whose client knows only success and failure: one item without a score fails all."""
         items = await self._in_thread_if_large(self._remote_items, await self._body(request))
         scored, _ = await _unless_gone(request, self._service.score(items, _patience_s(request)))
         for place, one in enumerate(scored):
@@ -167,24 +169,24 @@ class _Face:
         return JSONResponse({"user": user, "count": count})
 
     async def judged(self, request: Request) -> Response:
-        """What a user has judged."""
+        """Return the judgments of a user."""
         user = _user(request)
         found = [judgment.model_dump() for judgment in self._service.judged(user)]
         return JSONResponse({"user": user, "count": len(found), "judgments": found})
 
     async def forget(self, request: Request) -> Response:
-        """Forget a user."""
+        """Forget all judgments of a user."""
         user = _user(request)
         return JSONResponse({"user": user, "forgotten": await self._service.forget(user)})
 
     async def health(self, request: Request) -> Response:
-        """Who answers; without the token only whether somebody does."""
+        """Return the model's description and state; without the token only the state."""
         health = self._service.health()
         shown = health if self._known(request) else {"status": health["status"]}
         return JSONResponse(shown, 200 if health["status"] == "ready" else 503)
 
     async def metrics(self, request: Request) -> Response:
-        """All that was counted."""
+        """Return all that was counted."""
         return PlainTextResponse(self._service.metrics_text(), media_type="text/plain; version=0.0.4")
 
     def _known(self, request: Request) -> bool:
@@ -194,7 +196,7 @@ class _Face:
         return hmac.compare_digest(sent, f"Bearer {self._door.token}".encode())
 
     def _check_name(self, request: Request) -> None:
-        """On loopback only this machine's names are answered to: a page whose name was rebound to it is refused."""
+        """Refuse names other than this machine's on loopback: a foreign page's name may have been rebound to it."""
         sent = request.headers.get("host", "")
         try:
             name = urlsplit(f"//{sent}").hostname or ""
@@ -226,7 +228,7 @@ class _Face:
         return bytes(body)
 
     async def _in_thread_if_large(self, read: Callable[[bytes], Result], body: bytes) -> Result:
-        """What a body says; a large one is read in a thread, so that nobody else waits for it."""
+        """Read a body; a large one is read in a thread, so that no other client waits for it."""
         if len(body) <= _SMALL_BODY:
             return read(body)
         async with self._reading:
@@ -295,7 +297,7 @@ def _status(scored: Sequence[Scored]) -> int:
 
 
 def _patience_s(request: Request) -> float | None:
-    """How long the client says that it waits: `Prefer: wait=SECONDS` (RFC 7240)."""
+    """Return the seconds that the client says it waits: `Prefer: wait=SECONDS` (RFC 7240)."""
     found = _WAIT.search(request.headers.get("prefer", ""))
     return float(found[1]) if found else None
 
@@ -307,7 +309,7 @@ def _user(request: Request) -> str:
 
 
 async def _unless_gone(request: Request, work: Awaitable[ScoredReply]) -> ScoredReply:
-    """Wait for scores only as long as the client does: what nobody waits for is taken out of the queue."""
+    """Wait for scores only as long as the client does; items that no client waits for are taken out of the queue."""
     scoring = asyncio.ensure_future(work)
     leaving = asyncio.ensure_future(_leaving(request))
     await asyncio.wait({scoring, leaving}, return_when=asyncio.FIRST_COMPLETED)

@@ -30,7 +30,7 @@ _LOG = logging.getLogger(__name__)
 _LONGEST_WAIT_S = 30
 """The most that a refused client is asked to wait."""
 _BATCH_S = 2.0
-"""How long a batch should last, as far as that can be chosen."""
+"""Seconds that a batch should last, as far as that can be chosen."""
 _OLDEST_EVERY = 4
 """One batch in so many begins with the oldest request, however long it is."""
 Show = Callable[[Sequence[ScoreItem]], Sequence[AnswerView | ItemError]]
@@ -38,7 +38,7 @@ Cost = Callable[[ScoreItem], Waiting]
 
 
 class QueueLimits(NamedTuple):
-    """How items are put together, and how many may wait."""
+    """Limits on the size of batches and on the number of items that may wait."""
 
     max_batch: int = 32
     max_wait_s: float = 0.010
@@ -58,7 +58,7 @@ class Job:
 
     items: Sequence[ScoreItem]
     waiting: Sequence[Waiting]
-    """What each item costs."""
+    """Cost of each item."""
     arrived: float
     deadline: float
     done: "Future[list[Scored]]" = field(default_factory=Future)
@@ -95,14 +95,14 @@ Entry = tuple[Job, int]
 
 
 class Batcher:
-    """Owns the model: nobody else may ask it, or change what it knows of a user.
+    """Owner of the model: nothing else may ask it, or change what it knows of a user.
 
     Args:
-        model: Who scores.
+        model: Model that scores.
         show: Makes views of a request's items; called in the model's thread only.
-        limits: Of batches and queue.
+        limits: Limits of batches and queue.
         metrics: Counts.
-        cost: What an item costs.
+        cost: Function that gives the cost of an item.
     """
 
     def __init__(
@@ -123,14 +123,14 @@ class Batcher:
         self._asked, self._asking_s = 0, 0.0
         self._turn = 0
         self._busy_until = 0.0
-        """When the batch under way should be done, as far as that can be told."""
+        """Time when the batch under way should be done, as far as that can be told."""
         self._pace = Pace()
         self._thread = threading.Thread(target=self._work, name="model", daemon=True)
         self._thread.start()
 
     @property
     def depth(self) -> int:
-        """Items that wait."""
+        """Number of items that wait."""
         return len(self._queue)
 
     @property
@@ -140,7 +140,7 @@ class Batcher:
 
     @property
     def retry_after_s(self) -> int:
-        """In how many seconds what waits now will be answered, as far as can be told."""
+        """Seconds until what waits now will be answered, as far as can be told."""
         seconds = self.depth * self._asking_s / self._asked if self._asked else 0.0
         return min(max(1, math.ceil(seconds)), _LONGEST_WAIT_S)
 
@@ -164,7 +164,7 @@ class Batcher:
         """Score a request's items, in their order; cancelling it takes what still waits out of the queue.
 
         Args:
-            items: Of one request.
+            items: Items of one request.
             within_s: How long the client waits, where it said so.
 
         Raises:
@@ -281,7 +281,7 @@ class Batcher:
             return True
 
     def _do_a_chore(self) -> None:
-        """Only one: scores do not wait for all that was judged, nor the other way round."""
+        """Do one chore only: scores do not wait for all that was judged, nor the other way round."""
         with self._changed:
             if not self._chores:
                 return
@@ -308,7 +308,7 @@ class Batcher:
         return batch
 
     def _alive(self) -> Iterator[Entry]:
-        """What waits in the order of arrival; what is too late is told so, and what was given up is left out."""
+        """Yield the waiting items in the order of arrival, without those given up; one that is too late is told so."""
         now = time.monotonic()
         for entry in self._queue:
             job = entry[0]
@@ -318,7 +318,7 @@ class Batcher:
                 yield entry
 
     def _in_turn(self) -> list[Entry]:
-        """What may be in the next batch: short requests first, but a part of the oldest one in every fourth batch."""
+        """Return candidates for the next batch: short requests first, part of the oldest in every fourth batch."""
         self._turn += 1
         in_turn = sorted(self._queue, key=lambda entry: self._pace.seconds(*entry[0].left))
         if self._turn % _OLDEST_EVERY or not in_turn:

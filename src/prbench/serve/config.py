@@ -1,4 +1,4 @@
-"""What a user may set of a server; what does not fit together is refused before a model is loaded."""
+"""Settings of a server; what does not fit together is refused before a model is loaded."""
 
 import os
 from pathlib import Path
@@ -13,11 +13,11 @@ from prbench.types import Frozen
 from prbench.web import LOOPBACK, is_loopback
 
 DEFAULT_STATE = Path("runs/serve/feedback.jsonl")
-"""Where judgments are kept unless told otherwise."""
+"""File that keeps judgments unless told otherwise."""
 
 
 class ServeConfig(Frozen):
-    """A server, resolved.
+    """Settings of a server, resolved.
 
     Example:
         >>> ServeConfig.of(model="longer", context="none").port
@@ -26,13 +26,13 @@ class ServeConfig(Frozen):
 
     model: str
     suite: str = "mirror"
-    """Whose users are known by name."""
+    """Suite whose users are known by name."""
     context: str = "profile"
     ranker: str = "bm25"
     seed: int = 0
     host: str = LOOPBACK
     port: int = Field(default=8000, ge=0, le=65535)
-    """0 takes any free one."""
+    """Port to listen on; 0 takes any free one."""
     token_env: str | None = None
     """The environment variable with the bearer token that clients must send."""
     insecure: bool = False
@@ -78,12 +78,12 @@ class ServeConfig(Frozen):
 
     @property
     def token(self) -> str | None:
-        """What clients must send."""
+        """Token that clients must send."""
         return read_token(self.token_env)
 
     @property
     def bounds(self) -> ItemBounds:
-        """How much an item or a judgment may hold."""
+        """Limits on the size of an item or a judgment."""
         return ItemBounds(self.max_text, self.max_posts, self.max_item, self.max_judgments, self.max_queue)
 
     def check_reach(self) -> None:

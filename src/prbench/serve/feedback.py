@@ -1,4 +1,4 @@
-"""What users have judged, kept in one append-only file: every judgment is on disk before it is confirmed.
+"""Judgments of users, kept in one append-only file: every judgment is on disk before it is confirmed.
 
 A torn last line, the trace of a process killed while it wrote, is cut off at the next start. Forgetting a user rewrites
 the file without them: nothing of theirs stays behind. One server writes to a file at a time.
@@ -59,11 +59,11 @@ class FeedbackFile:
 
     @property
     def users(self) -> Mapping[str, Sequence[Judgment]]:
-        """Everybody who has judged something."""
+        """Users who have judged something, with their judgments."""
         return self._judged
 
     def of(self, user: str) -> tuple[Judgment, ...]:
-        """What a user has judged, oldest first."""
+        """Return the judgments of a user, oldest first."""
         return tuple(self._judged.get(user, ()))
 
     def add(self, user: str, judgment: Judgment) -> bool:

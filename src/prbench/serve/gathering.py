@@ -1,4 +1,4 @@
-"""Which of the waiting items make the next batch: those that share the most, within what a batch may cost.
+"""Choice of the waiting items that make the next batch: those that share the most, within what a batch may cost.
 
 Candidates for one question share user, posts and question, which a causal model then computes once; questions of one
 user share the posts. So a batch is filled user by user and question by question, in the order in which the first of
@@ -20,15 +20,15 @@ class Waiting(NamedTuple):
     """Equal where the same posts are shown."""
     question: Hashable
     own: float = 0
-    """Of the answer."""
+    """Cost of the answer."""
     shared: float = 0
-    """Of question and posts: computed once for all candidates of a question."""
+    """Cost of question and posts: computed once for all candidates of a question."""
     answer: Hashable = None
-    """Equal for equal answers."""
+    """Key that is equal for equal answers."""
 
 
 class Load(NamedTuple):
-    """What items cost together: what they share is counted once."""
+    """Cost of items together: what they share is counted once."""
 
     own: float
     shared: float
@@ -71,7 +71,7 @@ def gather(waiting: Sequence[Waiting], most: int, budget: float = math.inf) -> l
 
 
 def waiting_of(item: ScoreItem) -> Waiting:
-    """What an item costs by what it brings along, in characters."""
+    """Return the cost of an item by what it brings along, in characters."""
     texts = tuple(post.text for post in item.posts or ())
     brought = sum(map(len, texts)) + sum(map(len, item.plan))
     person = hash((item.user, item.posts is None, texts, item.plan))
@@ -79,7 +79,7 @@ def waiting_of(item: ScoreItem) -> Waiting:
 
 
 def load_of(waiting: Sequence[Waiting]) -> Load:
-    """What items cost together.
+    """Return the cost of items together.
 
     Example:
         >>> load_of([Waiting("ann", "Tea?", 10, 100), Waiting("ann", "Tea?", 20, 100), Waiting("bob", "Tea?", 5, 50)])

@@ -1,4 +1,4 @@
-"""What comes over the wire and what goes back: items to score, and for each a score or an error, never both.
+"""Requests and replies on the wire: items to score, and for each a score or an error, never both.
 
 Whatever is wrong with a request is told with its place and its value, so that it can be found in a batch of hundreds.
 """
@@ -32,7 +32,7 @@ class _Sent(Frozen):
 
 
 class ScoreItem(_Sent):
-    """One answer to score, for one user: somebody of the suite by name, or anybody with posts.
+    """One answer to score, for one user: a user of the suite by name, or any person by posts.
 
     Example:
         >>> ScoreItem(question="Tea?", answer="Green.", posts=["I sleep badly."]).posts
@@ -44,7 +44,7 @@ class ScoreItem(_Sent):
     """May be empty: a policy is free to say nothing."""
     user: Text | None = None
     posts: tuple[Post, ...] | None = Field(default=None, fail_fast=True)
-    """What is to be shown of the user in place of what the suite knows; an empty list shows none."""
+    """Posts to be shown of the user in place of what the suite knows; an empty list shows none."""
     plan: tuple[Text, ...] = Field(default=(), fail_fast=True)
 
     @field_validator("posts", mode="before")
@@ -65,7 +65,7 @@ class ScoreItem(_Sent):
 
 
 class ItemBounds(NamedTuple):
-    """How much an item or a judgment may hold: one long text would keep everybody else waiting.
+    """Limits on the size of an item or a judgment: one long text would keep all other clients waiting.
 
     Example:
         >>> ItemBounds(text=5).excess(ScoreItem(question="Tea?", answer="Green tea."))
@@ -84,7 +84,7 @@ class ItemBounds(NamedTuple):
     """Most items of a request."""
 
     def excess(self, item: ScoreItem) -> str:
-        """What is too large in an item, with the limit; empty where nothing is."""
+        """Return what is too large in an item, with the limit; empty where nothing is."""
         posts = item.posts or ()
         if len(posts) > self.posts:
             return f"there are more than {self.posts} posts, the most that an item may have (--max-posts)"
@@ -144,7 +144,7 @@ class FeedbackRequest(_Sent, Judgment):
 
 
 class ItemError(NamedTuple):
-    """Why an item has no score."""
+    """Reason why an item has no score."""
 
     kind: ErrorKind
     message: str
@@ -155,7 +155,7 @@ class FloorScore(float):
 
 
 Scored = float | ItemError
-"""What an item came to."""
+"""Score of an item, or the error in its place."""
 
 Body = TypeVar("Body", bound=BaseModel)
 

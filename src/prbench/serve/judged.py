@@ -1,4 +1,4 @@
-"""What users have judged, read by the model a part at a time.
+"""Judgments of users, read by the model a part at a time.
 
 A personal model makes vectors of all that a user has judged before it can score anything for that user, and keeps
 them. With hundreds of judgments that takes longer than any item, so the texts are put into the queue as items of their
@@ -24,7 +24,7 @@ class JudgedTexts:
     """Knows how much of each user's judgments the model has read lately.
 
     Args:
-        batcher: Who asks the model.
+        batcher: Batcher that asks the model.
         judged: What a user has judged, in order.
     """
 
@@ -58,7 +58,7 @@ class JudgedTexts:
                 self._read[user] = len(judged)
 
     def forget(self) -> None:
-        """Take everything for unread."""
+        """Mark everything as unread."""
         self._read.clear()
         self._items = 0
 

@@ -1,4 +1,4 @@
-"""What the server counts, in the text form that Prometheus reads. A handful of numbers does not need a library."""
+"""Metrics of the server, in the text form that Prometheus reads. A handful of numbers does not need a library."""
 
 import threading
 from bisect import bisect_left
@@ -28,16 +28,16 @@ class Count:
         self._values: Counter[Labels] = Counter()
 
     def add(self, amount: int = 1, **labels: str) -> None:
-        """Count."""
+        """Add an amount to the count under these labels."""
         with self._lock:
             self._values[tuple(labels.items())] += amount
 
     def value(self, **labels: str) -> int:
-        """What was counted under these labels."""
+        """Return the count under these labels."""
         return self._values[tuple(labels.items())]
 
     def lines(self) -> Iterator[str]:
-        """As Prometheus reads it."""
+        """Yield the lines that Prometheus reads."""
         yield from self._head
         with self._lock:
             values = sorted(self._values.items())
@@ -46,7 +46,7 @@ class Count:
 
 
 class Histogram:
-    """How often a value lay where.
+    """Counts of a value by buckets.
 
     Example:
         >>> histogram = Histogram("wait", "Waiting.", (1, 2))
@@ -64,13 +64,13 @@ class Histogram:
         self._sum = 0.0
 
     def observe(self, value: float) -> None:
-        """Count a value."""
+        """Add a value to its bucket."""
         with self._lock:
             self._counts[bisect_left(self._bounds, value)] += 1
             self._sum += value
 
     def lines(self) -> Iterator[str]:
-        """As Prometheus reads it: buckets count everything up to their bound."""
+        """Yield the lines that Prometheus reads: buckets count everything up to their bound."""
         yield from self._head
         with self._lock:
             counts, total = list(self._counts), self._sum
@@ -95,7 +95,7 @@ class Metrics:
         self.model_seconds = Histogram("prbench_model_seconds", "Of one call of the model.", _SECONDS)
 
     def text(self, gauges: Mapping[str, Callable[[], float]]) -> str:
-        """The whole page.
+        """Return the whole page of metrics.
 
         Args:
             gauges: What is read off at this moment, by name.

@@ -1,4 +1,4 @@
-"""How long a model takes for texts, learned from the batches that it was given.
+"""Speed of a model on texts, learned from the batches that it was given.
 
 Answers and what they share (question, posts) are told apart: a model may read a post a hundred times faster than an
 answer. The seconds of a batch are fitted as `a` for each character of an answer plus `b` for each shared one, by least
@@ -12,7 +12,7 @@ _GUESS = ((8_000.0, 0.0, 2.0), (0.0, 80_000.0, 2.0))
 """Characters of answers, shared ones, and the seconds that they are taken to need before anything is known."""
 _GUESS_WEIGHT = 0.02
 _FADING = 0.8
-"""What the batches so far weigh beside a new one."""
+"""Weight of the batches so far beside a new one."""
 _TELLING = 2_000
 """Characters below which the time of a batch says more of its overhead than of the model."""
 _REMEMBERED = 4_096
@@ -20,7 +20,7 @@ _REMEMBERED = 4_096
 
 
 class Pace:
-    """Seconds by characters.
+    """Estimate of the seconds that characters take.
 
     Example:
         >>> pace = Pace()
@@ -41,7 +41,7 @@ class Pace:
         self._met: dict[Hashable, None] = {}
 
     def seconds(self, own: float, shared: float) -> float:
-        """How long so many characters take."""
+        """Return the seconds that so many characters take."""
         return self._rates[0] * own + self._rates[1] * shared
 
     def fresh(self, text: Hashable) -> bool:

@@ -1,4 +1,4 @@
-"""From a policy's rollout to an item: the question and the user come with the sample, the answer is what was written.
+"""Conversion of a policy's rollout to an item: question and user come with the sample, the answer is its text.
 
 OpenRLHF sends whole texts and one label for each sample. The label says for whom, as JSON; the prompt, which is already
 in the policy's own format, is taken off the text, and the policy's end tokens are taken off the answer: a reward model
@@ -24,7 +24,7 @@ _LOOKED_AFTER = 64
 
 
 def label(question: str, user: str | None = None, posts: Sequence[str] | None = None, plan: Sequence[str] = ()) -> str:
-    """What to put into a sample's label column: for whom its answer is to be scored, and to which question.
+    """Return the text for a sample's label column: for whom its answer is to be scored, and to which question.
 
     Example:
         >>> label("Tea?", user="ann")
@@ -75,7 +75,7 @@ def _item(place: int, query: str, prompt: str, label: str, bounds: ItemBounds | 
 
 
 def answer_text(written: str) -> str:
-    r"""What a policy wrote, without the marks at its end.
+    r"""Return the text that a policy wrote, without the marks at its end.
 
     Example:
         >>> answer_text(" Green. <|im_end|>\n<|endoftext|>")

@@ -20,9 +20,9 @@ from prbench.web import listen, server_config
 
 _TICK_S = 0.02
 KEEP_ALIVE_S = 60
-"""How long a connection stays open between two requests: a trainer thinks for a while between two steps."""
+"""Seconds that a connection stays open between two requests: a trainer computes for a while between two steps."""
 _LAST_BYTES_S = 10.0
-"""How long replies may take to leave, once everything is answered."""
+"""Seconds that replies may take to leave, once everything is answered."""
 
 
 def serve(config: ServeConfig, ready: Callable[[str, RewardService], None], *, model: Model | None = None) -> bool:
@@ -106,7 +106,7 @@ class DrainingServer(uvicorn.Server):
     """A server that, told to stop, refuses what is new and answers what it has.
 
     Args:
-        config: Of the server.
+        config: Settings of the server.
         service: Whose queue is to run empty.
         drain_s: The most that this may take. A second signal does not wait at all.
     """
@@ -117,7 +117,7 @@ class DrainingServer(uvicorn.Server):
         self._drain_s = drain_s
         self._draining: asyncio.Task[None] | None = None
         self.cut_off = False
-        """Whether a second signal came while something was under way: nobody will get to know what it came to."""
+        """Whether a second signal came while something was under way, so that its outcome is lost."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -31,7 +31,7 @@ from prbench.serve.config import ServeConfig
 from prbench.serve.feedback import FeedbackFile
 from prbench.serve.items import FloorScore, ItemBounds, ItemError, Scored, ScoreItem, TooManyError
 from prbench.serve.judged import JudgedTexts, left_s, length_of
-from prbench.serve.lint import check_servable
+from prbench.serve.lint import check_served
 from prbench.serve.lists import RankRequest, rank_list, sound_places, with_floor
 from prbench.serve.metrics import Metrics
 from prbench.serve.views import Views
@@ -43,7 +43,7 @@ _LOG = logging.getLogger(__name__)
 _SOUND = 32
 """Sound answers that are scored to find the floor."""
 _LAST_BATCH_S = 5.0
-"""How long the batch under way may take once everything else is over."""
+"""Seconds that the batch under way may take once everything else is over."""
 
 
 class NotAdaptiveError(Exception):
@@ -51,7 +51,7 @@ class NotAdaptiveError(Exception):
 
 
 class UnusedFeedbackError(Exception):
-    """The context shows the model nobody, so that no judgment could change a score."""
+    """The context shows the model no user, so that no judgment could change a score."""
 
 
 class RefusedJudgmentError(Exception):
@@ -62,22 +62,26 @@ class TooLargeError(Exception):
     """A judgment beyond what the server takes."""
 
 
+class ListsOnlyError(Exception):
+    """The model ranks lists and has no reward for one answer."""
+
+
 class ScoredReply(NamedTuple):
-    """What a request's items came to, and from whom."""
+    """Scores of a request's items, with the revision of the server that gave them."""
 
     scored: list[Scored]
     revision: str
-    """Of the server while it scored them; empty where it changed meanwhile, or cannot be told."""
+    """Revision of the server while it scored them; empty where it changed meanwhile, or cannot be told."""
 
 
 class RewardService:
     """One model behind a queue; made by `open_service`.
 
     Args:
-        model: Who scores.
+        model: Model that scores; a Ranker scores lists only.
         views: Makes what it is shown.
-        feedback: What users have judged.
-        limits: Of batches and queue.
+        feedback: Judgments of users.
+        limits: Limits of batches and queue.
         suite: The name of the suite whose users are known.
         choice: All that decides what is shown, beside the context: part of the revision.
         bounds: How much an item or a judgment may hold.
@@ -87,7 +91,7 @@ class RewardService:
 
     def __init__(
         self,
-        model: Rater,
+        model: Rater | Ranker,
         views: Views,
         feedback: FeedbackFile,
         limits: QueueLimits,
@@ -108,12 +112,12 @@ class RewardService:
         self._changes = 0
         self._deadline_s = limits.deadline_s
         self.metrics = Metrics()
-        self.batcher = Batcher(model, self._show, limits, self.metrics, views.cost)
+        self.batcher = Batcher(cast(Rater, model), self._show, limits, self.metrics, views.cost)
         self._judged_texts = JudgedTexts(self.batcher, feedback.of)
 
     @property
     def card(self) -> ModelCard:
-        """Who answers."""
+        """Description of the model that answers."""
         return self._model.card
 
     @property
@@ -123,6 +127,10 @@ class RewardService:
 
     async def score(self, items: Sequence[ScoreItem], within_s: float | None = None) -> ScoredReply:
         """Score items, in their order, within the time that the client waits."""
+        if not hasattr(self._model, "rate"):
+            raise ListsOnlyError(
+                f"{self.card.address!r} ranks answers that it sees together and has no score for one: POST /rank"
+            )
         before = self._changes
         known: list[Scored | None] = [
             ItemError("too-large", said) if (said := self.bounds.excess(item)) else None for item in items
@@ -183,7 +191,7 @@ class RewardService:
         return FloorScore(self._floor)
 
     def judged(self, user: str) -> tuple[Judgment, ...]:
-        """What a user has judged."""
+        """Return the judgments of a user."""
         return self._feedback.of(user)
 
     async def adapt(self, user: str, judgment: Judgment) -> int:
@@ -214,7 +222,7 @@ class RewardService:
         return len(self._feedback.users)
 
     def health(self) -> Json:
-        """Who answers, in what state; also what `http:` models ask for."""
+        """Return the model's description and state; `http:` models ask for it too."""
         return {
             "status": "stopped" if not self.batcher.alive else "draining" if self.batcher.draining else "ready",
             "model": self.card.address,
@@ -235,7 +243,7 @@ class RewardService:
         return self.metrics.text(gauges)
 
     def _revision(self) -> str:
-        """Changes with whatever could change a score; empty where that cannot be told, so that nobody caches."""
+        """Return a text that changes with everything that could change a score; empty, against caching, if unknown."""
         if not self.card.reusable or self._learned:
             return ""
         return digest([self.card.identity, str(self._views.context), *self._choice, self._floor_rule])[:16]
@@ -249,7 +257,7 @@ class RewardService:
 
     @property
     def _learned(self) -> Mapping[str, Sequence[Judgment]]:
-        """What the model knows by judgments; what another one has left in the file does not count."""
+        """Return the judgments that the model knows; those that another model has left in the file do not count."""
         return self._feedback.users if self.adaptive else {}
 
     def _must_adapt(self) -> None:
@@ -305,27 +313,27 @@ def open_service(
     """Load model and suite, check that they can be served, and keep them until the block ends.
 
     Args:
-        config: What to serve.
+        config: Settings of the server.
         model: In place of the configuration's address.
         suite: In place of the configuration's suite.
     """
     context = Context.parse(config.context)
     opened = model if model is not None else load_model(config.model, config.options)
-    rater = check_servable(opened, context, config.options.template)
+    served = check_served(opened, context, config.options.template)
     pairs = suite if suite is not None else load_pairs(config.suite)
     _check_suite(pairs, context)
-    if isinstance(rater, Preparable):
-        rater.prepare()
-    if isinstance(rater, Forgetful):
-        rater.hold_back()
+    if isinstance(served, Preparable):
+        served.prepare()
+    if isinstance(served, Forgetful):
+        served.hold_back()
     ranker = BM25() if config.ranker == "bm25" else Dense(load_encoder(config.ranker, config.options))
-    together = opened if is_ranker(opened) else as_ranker(rater)
-    views = Views(pairs, rater, context, ranker=ranker, seed=config.seed, together=together)
+    together = opened if is_ranker(opened) else as_ranker(served)
+    views = Views(pairs, served, context, ranker=ranker, seed=config.seed, together=together)
     limits = QueueLimits(config.max_batch, config.max_wait_ms / 1000, config.max_queue, config.deadline_s)
     with FeedbackFile(config.state) as feedback:
         choice = (ranker.name, pairs.record.fingerprint, config.seed)
         service = RewardService(
-            rater, views, feedback, limits, pairs.record.name, choice, config.bounds, config.floor, together
+            served, views, feedback, limits, pairs.record.name, choice, config.bounds, config.floor, together
         )
         try:
             service.replay()

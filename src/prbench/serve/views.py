@@ -1,4 +1,4 @@
-"""From an item to what the model is shown: by the benchmark's own builder, so that both score the same thing.
+"""Views of the items of a request, made by the benchmark's own builder, so that both score the same thing.
 
 Items of one request that ask the same question of the same user are shown together, as the two answers of a pair are:
 all with the same posts, those that fit beside the longest.
@@ -48,7 +48,7 @@ class Views:
     def __init__(
         self,
         pairs: Sequence[Pair],
-        model: Rater,
+        model: Rater | Ranker,
         context: Context,
         *,
         ranker: PostRanker | None = None,
@@ -71,7 +71,7 @@ class Views:
 
     @property
     def users(self) -> int:
-        """How many users the suite has."""
+        """Number of users that the suite has."""
         return len(self._by_user)
 
     def renew(self) -> None:
@@ -80,7 +80,7 @@ class Views:
         self._builder, self._lists, self._shown = self._new_builder(), None, 0
 
     def cost(self, item: ScoreItem) -> Waiting:
-        """What scoring an item costs: its own texts, and the posts that the suite has of its user."""
+        """Return the cost of scoring an item: its own texts, and the posts that the suite has of its user."""
         found = waiting_of(item)
         if item.posts is not None or item.user is None or not self.context.needs:
             return found
@@ -101,10 +101,10 @@ class Views:
         return items[:most]
 
     def show(self, items: Sequence[ScoreItem], judged: Mapping[str, object] | None = None) -> list[Shown]:
-        """What the model sees of each item, or why it can see nothing.
+        """Return the model's view of each item, or the reason why there is none.
 
         Args:
-            items: Of one request.
+            items: Items of one request.
             judged: Users who have judged pairs: such a user is shown by name also where there are no posts.
         """
         if self._shown > _RENEWED_AFTER:
@@ -119,7 +119,7 @@ class Views:
         return [shown[place] for place in range(len(items))]
 
     def show_list(self, items: Sequence[ScoreItem], judged: Mapping[str, object]) -> ListView | ItemError:
-        """What a Ranker sees of answers to one question, or why it can see nothing."""
+        """Return a Ranker's view of answers to one question, or the reason why there is none."""
         self._shown += len(items)
         if self._shown > _RENEWED_AFTER:
             self.renew()
@@ -136,7 +136,7 @@ class Views:
         return replace(shown.view, user=first.user) if own else shown.view
 
     def _known(self, item: ScoreItem, judged: Mapping[str, object]) -> ScoreItem:
-        """The item; of somebody who is known by judgments alone, with no posts."""
+        """Return the item; with no posts for a user who is known by judgments alone."""
         if item.user in judged and item.user not in self._by_user and item.posts is None:
             return item.model_copy(update={"posts": ()})
         return item
@@ -168,7 +168,7 @@ class Views:
         return pair, self.context
 
     def _own(self, item: ScoreItem) -> tuple[Pair, Context] | ItemError:
-        """Somebody whose posts come with the item: what was sent is what is shown."""
+        """Return pair and context for a user whose posts come with the item: what was sent is what is shown."""
         if self.context.kind.picks == "suite":
             return ItemError("unfit", f"context '{self.context}' shows somebody of the suite, and the item has posts")
         pair = _pair(item, item.user or "nobody")
@@ -202,5 +202,5 @@ class Views:
 
 
 def _pair(item: ScoreItem, user: str) -> Pair:
-    """A pair for somebody outside the suite; its answers are never shown, the item's are."""
+    """Return a pair for a user outside the suite; its answers are never shown, the item's are."""
     return Pair(id="item", user=user, question=item.question, profile=item.posts or (), chosen="1", rejected="2")

@@ -1,4 +1,4 @@
-"""A table is data; how it looks is decided last: for a terminal, Markdown, CSV, LaTeX or JSON."""
+"""Tables as data, whose look is decided last: for a terminal, Markdown, CSV, LaTeX or JSON."""
 
 import csv
 import io
@@ -40,7 +40,7 @@ class Table:
     rows: Sequence[Sequence[str]]
     notes: Sequence[str] = field(default_factory=tuple)
     first_numeric: int = 1
-    """From this column on, cells are numbers and stand to the right."""
+    """First column whose cells are numbers, as all after it; they stand to the right."""
 
 
 def render(tables: Sequence[Table], format: Format) -> str:
@@ -125,7 +125,7 @@ def _room() -> int:
 
 
 def _width(table: Table) -> int:
-    """As wide as the table needs; on a terminal no wider than that, so that cells fold and lines do not."""
+    """Return the width that the table needs; on a terminal no wider than that, so that cells fold and lines do not."""
     needed = _needed_width(table)
     return min(needed, shutil.get_terminal_size().columns) if sys.stdout.isatty() else needed
 

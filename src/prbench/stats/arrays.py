@@ -1,4 +1,4 @@
-"""How numbers enter this room: as one-dimensional arrays of finite floats of one length.
+"""Form of the numbers in this room: one-dimensional arrays of finite floats of one length.
 
 A missing value is a status on a record and never reaches a statistic, so a NaN here is a bug of the caller and raises.
 """

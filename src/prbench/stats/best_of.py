@@ -21,7 +21,7 @@ from prbench.stats.estimate import Estimate
 from prbench.stats.intervals import RESAMPLES, Range, difference_interval, mean_interval
 
 _DIGITS = 9
-"""Of a mean; what differs less differs by rounding."""
+"""Digits of a mean that count; what differs less differs by rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Candidates:
     """
 
     user: str
-    """Who asks, or on mirrored suites the couple: what is independent of what."""
+    """User who asks, or on mirrored suites the couple: the unit that is independent of the others."""
     question: str
     proxy: Sequence[float | None]
     true: Sequence[float | None]
@@ -64,16 +64,16 @@ class BestOf:
     oracle: Estimate
     """True score of the pick by the true score itself."""
     regret: Estimate
-    """Oracle − true."""
+    """Regret of the pick: oracle − true."""
     gain: Estimate
-    """True − random."""
+    """Gain of the pick: true − random."""
     dropped: int
     """Items with fewer than k valid candidates."""
 
 
 @dataclass(frozen=True, slots=True)
 class UserGain:
-    """What selection does for one user."""
+    """Effect of selection for one user."""
 
     user: str
     gain: float
@@ -93,7 +93,7 @@ class OverOptimisation:
 
 
 def selection_probabilities(proxy: ArrayLike, k: int) -> Floats:
-    """How likely each candidate is the best of a random k-subset; tied candidates share their probability equally.
+    """Return the probability that each candidate is the best of a random k-subset; ties share it equally.
 
     Example:
         >>> selection_probabilities([0.3, 0.9, 0.1, 0.9], 2).round(4).tolist()
@@ -163,7 +163,7 @@ def best_of_curve(
 
 
 def user_gains(items: Sequence[Candidates], k: int) -> tuple[UserGain, ...]:
-    """What best-of-k adds for each user over a random candidate, worst first.
+    """Return the gain of best-of-k over a random candidate for each user, worst first.
 
     Example:
         >>> user_gains([Candidates("ann", "tea", [1, 2], [0, 1]), Candidates("bob", "tea", [1, 2], [1, 0])], 2)
@@ -208,7 +208,7 @@ def over_optimisation(
 
 
 def best_of_divergence(k: int) -> float:
-    """How far best-of-k moves a policy: log k − (k − 1)/k nats, an upper bound of its KL divergence.
+    """Return the divergence of best-of-k from its policy: log k − (k − 1)/k nats, an upper bound of the KL divergence.
 
     Example:
         >>> round(best_of_divergence(16), 3)
@@ -235,7 +235,7 @@ def _lines(scored: Sequence[tuple[Floats, Floats]], k: int) -> dict[str, Floats]
 
 
 def _line_bounds(bounds: Range | None) -> dict[str, Range]:
-    """What each line can be where true scores have bounds; the proxy has its own scale."""
+    """Return the range of each line where true scores have bounds; the proxy has its own scale."""
     if bounds is None:
         return {}
     width = bounds[1] - bounds[0]
@@ -266,7 +266,7 @@ def _averaged_over_ties(values: Floats, ordered: Floats) -> Floats:
 
 
 def _without_dust(found: Estimate) -> Estimate:
-    """What adding up floats leaves is 0: no drop, and no sign."""
+    """Set to 0 what adding up floats leaves: it is no drop, and has no sign."""
 
     def tidy(value: float | None) -> float | None:
         return 0.0 if value is not None and abs(value) < 10.0**-_DIGITS else value

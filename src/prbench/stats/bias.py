@@ -1,4 +1,4 @@
-"""What a verdict should not depend on: the length of an answer and its place in the prompt."""
+"""Biases of a verdict that should not depend on the length of an answer or its place in the prompt."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ Verdict = Literal["first", "second", "tie"]
 
 @dataclass(frozen=True, slots=True)
 class LengthBias:
-    """How a model's preference goes with length."""
+    """Dependence of a model's preference on length."""
 
     longer_wins: Estimate
     """Share of pairs, among those whose answers differ in length, in which the longer one wins (ties ½)."""
@@ -66,7 +66,7 @@ def length_bias(
 
 @dataclass(frozen=True, slots=True)
 class PositionBias:
-    """How a comparer's verdict goes with the order in which it saw the answers."""
+    """Dependence of a comparer's verdict on the order in which it saw the answers."""
 
     flip_rate: Estimate
     """Share of the pairs with a valid verdict in both orders whose two verdicts name different answers."""

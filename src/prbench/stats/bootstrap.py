@@ -23,7 +23,7 @@ def bootstrap_means(columns: Floats, clusters: Clusters, rng: np.random.Generato
         columns: Values of shape (columns, rows).
         clusters: The labels of the rows.
         rng: Where the draws come from.
-        resamples: How many to draw.
+        resamples: Number of resamples to draw.
 
     Returns:
         Means of shape (columns, resamples); a resample that drew no row at all is left out.
@@ -64,7 +64,7 @@ def _weights(dimensions: tuple[Codes, ...], rng: np.random.Generator, resamples:
 
 
 def _multiplicities(groups: int, resamples: int, rng: np.random.Generator) -> Floats:
-    """How often each group is drawn in each resample, shape (groups, resamples)."""
+    """Draw how often each group is in each resample, shape (groups, resamples)."""
     drawn = rng.integers(0, groups, size=(resamples, groups), dtype=np.int64)
     drawn += np.arange(resamples, dtype=np.int64)[:, None] * groups
     counts = np.bincount(drawn.ravel(), minlength=resamples * groups)

@@ -21,20 +21,20 @@ class CalibrationBin:
     confidence: float
     """Mean probability of the answer that the model prefers."""
     accuracy: float
-    """How often that answer is the chosen one; ½ where the model prefers neither."""
+    """Share of pairs in which that answer is the chosen one; ½ where the model prefers neither."""
     n: int
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """How far confidence and accuracy are apart."""
+    """Distance between confidence and accuracy."""
 
     ece: Estimate
     """Expected calibration error over ten bins of equal width on [½, 1]."""
     brier: Estimate
     """Mean squared distance of the chosen answer's probability from 1."""
     bins: tuple[CalibrationBin, ...]
-    """From low to high confidence; empty bins are left out."""
+    """Bins from low to high confidence; empty bins are left out."""
 
 
 def calibration(
@@ -74,7 +74,7 @@ def calibration(
 
 
 def _ece(gaps: Floats, clusters: Clusters, rng: np.random.Generator, resamples: int, level: float) -> Estimate:
-    """From the gap of every row, laid out by bin; the interval is shifted by the bias that resampling shows."""
+    """Return the error from the gap of every row, laid out by bin; the interval is shifted by the bias."""
     if clusters.n == 0:
         return Estimate.undefined()
     value = float(np.abs(gaps.mean(axis=1)).sum())

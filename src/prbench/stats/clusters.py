@@ -1,4 +1,4 @@
-"""Which observations belong together: by user (or whatever unit is independent) and by question.
+"""Clusters of observations that belong together: by user (or whatever unit is independent) and by question.
 
 Where one label is nested in the other (each user asks one question, as in the paper, or each question has one user),
 only the coarser one is a source of dependence, and only it is resampled.
@@ -63,7 +63,7 @@ class Clusters:
 
     @property
     def n(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return len(self.users)
 
     @cached_property
@@ -89,7 +89,7 @@ class Clusters:
 
     @cached_property
     def units(self) -> int:
-        """How many clusters there are, in the resampled dimension that has fewest."""
+        """Number of clusters, in the resampled dimension that has fewest."""
         return min(count(codes) for codes in self.dimensions)
 
     def take(self, rows: NDArray[np.bool_] | Codes) -> "Clusters":
@@ -98,7 +98,7 @@ class Clusters:
 
 
 def count(codes: Codes) -> int:
-    """How many clusters a dense code has."""
+    """Return the number of clusters of a dense code."""
     return int(codes.max(initial=-1)) + 1
 
 

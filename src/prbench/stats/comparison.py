@@ -15,7 +15,7 @@ from prbench.stats.variance import clustered_p
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What pairs that both models judged say of the two."""
+    """Comparison of two models on the pairs that both judged."""
 
     difference: Estimate
     """Mean credit of the first model minus that of the second, with its clustered interval."""

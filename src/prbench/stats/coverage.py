@@ -1,4 +1,4 @@
-"""For how many users a model works, not only how well on average.
+"""Coverage of users: for how many a model works, not only how well on average.
 
 Users count as independent here. On mirrored suites the two halves of a couple are not, but a user-blind model's halves
 are opposed, so intervals over users err on the wide side; couple coverage and mirror consistency count couples.
@@ -19,7 +19,7 @@ from prbench.stats.intervals import FEW_CLUSTERS, RESAMPLES, mean_interval, perc
 
 @dataclass(frozen=True, slots=True)
 class UserScore:
-    """How a model does on one user."""
+    """Score of a model on one user."""
 
     mean: float
     n: int
@@ -30,7 +30,7 @@ class UserScore:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How a model's credit spreads over users."""
+    """Spread of a model's credit over users."""
 
     covered: Estimate
     """Share of testable users for whom the model is significantly better than a coin."""

@@ -18,13 +18,13 @@ from prbench.stats.estimate import Estimate
 from prbench.stats.variance import clustered_error, t_over_normal, t_quantile
 
 FEW_CLUSTERS = 30
-"""Below this many clusters in a resampled dimension intervals are t-based."""
+"""Number of clusters in a resampled dimension below which intervals are t-based."""
 
 RESAMPLES = 2000
 
 Range: TypeAlias = tuple[float, float]
 Statistic: TypeAlias = Callable[[Floats], Floats]
-"""From column means of shape (columns, resamples) to one number per resample."""
+"""Function from column means of shape (columns, resamples) to one number per resample."""
 
 
 def mean_interval(

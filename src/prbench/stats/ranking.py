@@ -24,9 +24,9 @@ class Standing:
 
     name: str
     mean: float
-    """Over all its own rows."""
+    """Mean over all its own rows."""
     letters: tuple[str, ...]
-    """Its groups: models that share one of them are not distinguishable."""
+    """Groups of the model: models that share one of them are not distinguishable."""
     best_rank: int
     """One more than the number of models that are significantly better."""
     worst_rank: int
@@ -132,7 +132,7 @@ def letter_display(size: int, apart: Collection[tuple[int, int]]) -> tuple[tuple
 
 
 def _largest(groups: Iterable[frozenset[int]]) -> set[frozenset[int]]:
-    """Only the groups that lie in no other."""
+    """Return only the groups that lie in no other."""
     groups = set(groups)
     return {group for group in groups if not any(group < other for other in groups)}
 

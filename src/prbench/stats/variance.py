@@ -54,14 +54,14 @@ def clustered_p(values: Floats, clusters: Clusters) -> float | None:
 
 
 def t_quantile(clusters: Clusters, level: float) -> float:
-    """How many standard errors the two-sided interval reaches to each side."""
+    """Return the number of standard errors that the two-sided interval reaches to each side."""
     from scipy.special import stdtrit
 
     return float(stdtrit(clusters.units - 1, 0.5 + level / 2))
 
 
 def t_over_normal(clusters: Clusters, level: float) -> float:
-    """How much wider the t interval is than the normal one: what a percentile interval of few clusters lacks."""
+    """Return how much wider the t interval is than the normal one: what a percentile interval of few clusters lacks."""
     from scipy.special import ndtri
 
     return t_quantile(clusters, level) / float(ndtri(0.5 + level / 2))

@@ -155,4 +155,4 @@ def _paraphrased(pair: Pair, paraphrases: Mapping[str, str]) -> Pair | None:
 
 
 CHANGES = tuple(make_changes({}))
-"""Their names, in the order in which they are made."""
+"""Names of the changes, in the order in which they are made."""

@@ -1,4 +1,4 @@
-"""From a model and a suite to how many of its verdicts each change changes.
+"""Stress test of a model on a suite: the share of its verdicts that each change changes.
 
 Every version of the pairs is a run of its own below one folder, so a stress test is resumed like any run, and pairs
 that a change leaves alone share their answers with the run of the pairs as they are.
@@ -31,28 +31,28 @@ FILE = "stress.json"
 
 
 class ChangeResult(Frozen):
-    """What one change came to."""
+    """Result of one change."""
 
     what: str
     pairs: int
-    """That have something to change."""
+    """Number of pairs that have something to change."""
     flips: Estimate
     """Share of these pairs whose winner changes; to or from a tie counts ½."""
     accuracy: Estimate
-    """On these pairs, after the change."""
+    """Accuracy on these pairs after the change."""
     difference: Estimate
     """Accuracy after minus before, on these pairs."""
 
 
 class StressResult(Frozen):
-    """How a model's verdicts stand changes that should not matter."""
+    """Stability of a model's verdicts under changes that should not matter."""
 
     prbench: str
     model: ModelCard
     suite: DatasetRecord
     context: str
     accuracy: Estimate
-    """On the pairs as they are."""
+    """Accuracy on the pairs as they are."""
     changes: Mapping[str, ChangeResult]
 
 
@@ -75,7 +75,7 @@ def stress(
         config: Model, suite, limit and options, with one context.
         out: Folder for the runs and `stress.json`.
         changes: Which ones, by name; default: all.
-        paraphrases: By question.
+        paraphrases: Paraphrases by question.
         model: In place of the configuration's address.
         suite: In place of the configuration's suite.
         cache: Answers of earlier runs; the model is asked once more without it.
@@ -177,7 +177,7 @@ def _refuse_over_budget(
 
 
 def _spent_usd(folders: Iterable[RunFolder]) -> float:
-    """What runs have cost over all their starts."""
+    """Return the money that runs have cost over all their starts."""
     return sum(open_budget(folder, None, folder.records()).spent_usd for folder in folders)
 
 
@@ -217,7 +217,7 @@ def _concluded(
 
 
 def _credits(session: Session, run: Evaluation) -> dict[str, Credit]:
-    """By pair; the rows are those of the pairs as they are, whose questions say what belongs together."""
+    """Return credits by pair. The rows are those of the unchanged pairs, whose questions say what belongs together."""
     context = str(session.contexts[0])
     found = credits_by_context(session.rows, run.records, [context], session.facts.expected)[context]
     return {credit.row.id: credit for credit in found.rows}

@@ -1,4 +1,4 @@
-"""STUDIES: does a better score give a better policy? What came downstream, held against the benchmark's ranking."""
+"""STUDIES: whether a better score gives a better policy. Downstream results, held against the benchmark's ranking."""
 
 from prbench.studies.correlate import correlate
 from prbench.studies.correlation_tables import correlation_tables

@@ -1,4 +1,4 @@
-"""What a correlation found, typed: how far a benchmark and downstream studies agree on reward models."""
+"""Result of a correlation, typed: how far a benchmark and downstream studies agree on reward models."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,7 +19,7 @@ from prbench.types import Frozen
 
 
 class CorrectedVerdict(Frozen):
-    """What may be said, corrected for how many were looked at."""
+    """Verdict on a correlation, corrected for how many were looked at."""
 
     significant: bool
     sentence: str
@@ -30,7 +30,7 @@ class LeftOneOut(Frozen):
     """A coefficient without each of the models in turn."""
 
     values: Mapping[str, float | None]
-    """By the model that is left out."""
+    """Values by the model that is left out."""
     low: float | None
     high: float | None
     error: float | None
@@ -47,7 +47,7 @@ class Agreement(Frozen):
     fisher: Estimate | None = None
     jackknife: LeftOneOut
     lineages: LineageAgreement | None = None
-    """Where the models come in lineages."""
+    """Agreement between and within lineages, where the models come in some."""
 
 
 class CorrelatedModel(Frozen):
@@ -77,7 +77,7 @@ class CoefficientGap(Frozen):
 
 
 class RivalAgreement(Frozen):
-    """The same models and outcome, with another benchmark in the place of ours."""
+    """Agreement of the same models and outcome with another benchmark in the place of ours."""
 
     suite: str
     split: str
@@ -86,13 +86,14 @@ class RivalAgreement(Frozen):
     models: Mapping[str, float]
     missing: tuple[str, ...]
     everybody: Mapping[Coefficient, CoefficientGap]
-    """Over all models that the rival has runs of."""
+    """Gaps over all models that the rival has runs of."""
     n: int
     """Models that `coefficients` and `partial` are over."""
     coefficients: Mapping[Coefficient, Rivalry]
     partial: Mapping[str, Partial]
     lineages: LineageDifference | None = None
-    """Of Spearman's ρ, lineages and couples drawn anew; where models come in lineages and studies have items."""
+    """Difference of Spearman's ρ, lineages and couples drawn anew; where models come in lineages and studies have
+    items."""
     verdict: CorrectedVerdict | None = None
 
 
@@ -126,7 +127,7 @@ class StudyAgreement(Frozen):
 
 
 class BenchmarkTold(Frozen):
-    """Which runs the ranking is of."""
+    """Runs that the ranking is of."""
 
     suite: str
     split: str
@@ -134,7 +135,7 @@ class BenchmarkTold(Frozen):
 
 
 class Correlated(Frozen):
-    """What `prbench study correlate` finds."""
+    """Result of `prbench study correlate`."""
 
     prbench: str
     benchmark: BenchmarkTold
@@ -142,8 +143,8 @@ class Correlated(Frozen):
     options: Mapping[str, Any]
     studies: tuple[StudyAgreement, ...]
     models_needed: Mapping[str, int]
-    """For 80 % power, by the true ρ."""
+    """Number of models needed for 80 % power, by the true ρ."""
 
     def to_json(self) -> dict[str, Any]:
-        """As it is printed and written."""
+        """Return the result as it is printed and written."""
         return self.model_dump(mode="json", exclude_unset=True)

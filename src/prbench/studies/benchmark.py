@@ -23,12 +23,12 @@ class Benchmark(NamedTuple):
 
     @property
     def fingerprints(self) -> list[str]:
-        """Of the pairs of the runs: several where some are of a sample."""
+        """Fingerprints of the pairs of the runs: several where some are of a sample."""
         return sorted({run.facts.dataset.fingerprint for run in self.runs.values()})
 
     @property
     def label(self) -> str:
-        """How it is called in tables."""
+        """Name of the benchmark in tables."""
         return f"{self.suite} {self.split}"
 
 
@@ -40,11 +40,11 @@ class Wanted(NamedTuple):
 
 
 class Earned(NamedTuple):
-    """What reward models earned on a benchmark."""
+    """Credits that reward models earned on a benchmark."""
 
     items: ItemScores
     contexts: list[str]
-    """What each model was really asked under: `none` where it does not read what was wanted."""
+    """Context under which each model was really asked: `none` where it does not read what was wanted."""
     left_out: int
     """Pairs that some of the models have no verdict on."""
 
@@ -75,7 +75,7 @@ def earned(benchmark: Benchmark, models: Sequence[Wanted], *, fallback: bool = F
     """The credits of reward models on the pairs that all of them judged.
 
     Pairs are the same by what they say, not by their ids. A mirrored pair counts with its mirror image or not at all:
-    one half alone would move whoever ignores the user away from ½.
+    one half alone would move a model that ignores the user away from ½.
 
     Args:
         benchmark: The runs.

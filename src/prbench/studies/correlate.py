@@ -1,4 +1,4 @@
-"""Does the benchmark's ranking of reward models carry over to downstream use, and better than a rival's?
+"""Correlation of the benchmark's ranking of reward models with downstream use, beside that of a rival.
 
 The primary endpoint is Spearman's ρ, tested once per study and corrected for their number; all other coefficients
 describe. Fewer than four reward models are refused: nothing can be said of them.
@@ -171,7 +171,7 @@ def _coefficient(name: Coefficient, matched: Matched, options: CorrelateConfig) 
 
 
 def _lineages(name: Coefficient, matched: Matched, options: CorrelateConfig) -> dict[str, LineageAgreement]:
-    """The same over lineages, where the models come in some."""
+    """Correlate over lineages, where the models come in some."""
     kinds = matched.lineages
     if kinds is None:
         return {}
@@ -181,7 +181,7 @@ def _lineages(name: Coefficient, matched: Matched, options: CorrelateConfig) -> 
 
 
 def _rival(rival: Benchmark, matched: Matched, options: CorrelateConfig) -> RivalAgreement:
-    """The same models and outcome, with another benchmark in the place of ours."""
+    """Correlate the same models and outcome with another benchmark in the place of ours."""
     known = [index for index, wanted in enumerate(matched.wanted) if wanted.address in rival.runs]
     if len(known) < LEAST_MODELS:
         raise ConfigError(
@@ -245,7 +245,7 @@ def _versus(
 
 
 def _judged(studies: Sequence[StudyAgreement]) -> list[StudyAgreement]:
-    """The same with verdicts, corrected for how many studies and how many rivals were looked at."""
+    """Add verdicts to studies, corrected for how many studies and how many rivals were looked at."""
     tests = [(study.shown_the_user or study).coefficients[PRIMARY] for study in studies]
     corrected = _holm([_p(test) for test in tests])
     rivals = iter(_judged_rivals([rival for study in studies for rival in study.rivals]))

@@ -89,7 +89,7 @@ def _coefficients(study: StudyAgreement) -> Table:
 
 
 def _readers(study: StudyAgreement, shown: Readers) -> Table:
-    """The same over those whose places the benchmark does not fix by construction."""
+    """Return the table over those whose places the benchmark does not fix by construction."""
     columns = ["coefficient", "value [95 % over models]", "over items [95 %]", "p two-sided", "without one model"]
     rows = [
         [row[0], row[1], row[2], row[4], row[6]]
@@ -100,7 +100,7 @@ def _readers(study: StudyAgreement, shown: Readers) -> Table:
 
 
 def _by_lineage(scored: Agreement) -> list[str]:
-    """What holds between and within lineages, where models come in some."""
+    """Return what holds between and within lineages, where models come in some."""
     found = scored.lineages
     if found is None:
         return []

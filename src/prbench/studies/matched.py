@@ -21,12 +21,12 @@ LEAST_MODELS = 4
 
 @dataclass(frozen=True, slots=True)
 class CorrelateConfig:
-    """How a correlation is computed."""
+    """Settings of a correlation."""
 
     context: str = "profile"
-    """Where a study does not say what a reward model was shown."""
+    """Context to assume where a study does not say what a reward model was shown."""
     baseline_context: str | None = None
-    """Of rival benchmarks; default: the same as the benchmark's, else `none`."""
+    """Context of rival benchmarks; default: the same as the benchmark's, else `none`."""
     seed: int = 0
     resamples: int = RESAMPLES
     permutations: int = PERMUTATIONS
@@ -52,7 +52,7 @@ class Matched(NamedTuple):
     items_left_out: int
     apart: list[str]
     unmatched: list[str]
-    """In the study, but without a run on the benchmark."""
+    """Models in the study that have no run on the benchmark."""
 
     @property
     def readers(self) -> list[int] | None:
@@ -70,7 +70,7 @@ class Matched(NamedTuple):
         return found if named and len(set(found)) >= correlation.LEAST_LINEAGES else None
 
     def only(self, kept: Sequence[int]) -> "Matched":
-        """The same with some of the models alone."""
+        """Return the match with some of the models alone."""
         items = self.items and ItemScores(self.items.scores[kept], self.items.clusters)
         earned = ItemScores(self.benchmark.items.scores[kept], self.benchmark.items.clusters)
         contexts = [self.benchmark.contexts[at] for at in kept]

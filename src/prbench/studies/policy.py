@@ -1,4 +1,4 @@
-"""What the policy of a downstream study is asked: the question, perhaps some of the user's posts, perhaps a style.
+"""Prompts of a downstream study's policy: the question, perhaps some of the user's posts, perhaps a style.
 
 The policy sees nothing of the hidden standard. A style is an instruction to the policy alone: no reward model and no
 judge is ever shown it, they meet only the answer.
@@ -23,7 +23,7 @@ class Style(NamedTuple):
 
     name: str
     instruction: str | None
-    """What the policy is told; None for the plain prompt."""
+    """Instruction to the policy; None for the plain prompt."""
 
 
 PLAIN = Style("plain", None)
@@ -77,7 +77,7 @@ def policy_prompt(
     words: int = WORDS,
     ranker: PostRanker | None = None,
 ) -> Prompt:
-    """What the policy is asked for one user's question; small models heed what stands last, so the wishes do.
+    """Return the policy's prompt for a user's question; small models heed what stands last, so the wishes do.
 
     Args:
         asked: The question; a `Pair` is one. Its rubric, narrative and answers are not looked at.

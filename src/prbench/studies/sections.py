@@ -15,7 +15,8 @@ SECTIONS = {
     "best-of-n": "prbench.studies.best_of_n.section:best_of_n_section",
     "ppo": "prbench.studies.ppo.section:ppo_section",
 }
-"""By the kind of study, `module:function`; it takes the folder and, by name, the study's number on the page."""
+"""Functions by the kind of study, `module:function`; each takes the folder and, by name, the study's number on the
+page."""
 
 
 def study_section(folder: Path, number: int = 0) -> Section:

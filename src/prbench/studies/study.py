@@ -1,4 +1,4 @@
-"""What a downstream study leaves behind: `study.json`, one score per reward model and what it is made of.
+"""Record of a downstream study: `study.json`, one score per reward model and what it is made of.
 
 Refused here: a score that its own items do not give, and everything from which no ranking of reward models may be made
 (a judge at chance, a judge that is itself ranked, best-of-N over the suite's own answers, which *is* the benchmark).
@@ -29,13 +29,13 @@ class StudyEstimate(Frozen):
 
 
 class Judge(Frozen):
-    """Who said what downstream answers are worth."""
+    """Judge that said what downstream answers are worth."""
 
     address: Text
     accuracy: StudyEstimate
-    """On the suite's labelled answers."""
+    """Accuracy on the suite's labelled answers."""
     chance: float = 0.5
-    """What guessing would give."""
+    """Accuracy that guessing would give."""
 
     @property
     def at_chance(self) -> bool:
@@ -43,7 +43,7 @@ class Judge(Frozen):
         return self.accuracy.low is None or self.accuracy.low <= self.chance
 
     def told(self, what: str) -> str:
-        """How good it is, in words.
+        """Return the judge's accuracy, in words.
 
         Args:
             what: What it was examined on, `labelled pairs` say.
@@ -59,24 +59,24 @@ class Judge(Frozen):
 
 
 class Labels(Frozen):
-    """Which items belong together."""
+    """Labels of an item that say which items belong together."""
 
     unit: Text
-    """What is independent of what: the user, or on mirrored suites the couple."""
+    """Unit that is independent of the others: the user, or on mirrored suites the couple."""
     question: Text
 
 
 class ModelOutcome(Frozen):
-    """What came of using one reward model."""
+    """Outcome of using one reward model."""
 
     address: str = ""
-    """Of the reward model; empty where the key in `models` is the address."""
+    """Address of the reward model; empty where the key in `models` is the address."""
     context: str = ""
-    """What of the user it was shown; empty where the reader says."""
+    """Context in which it was shown the user; empty where the reader says."""
     revision: str = ""
-    """Of its weights or code; empty where unknown."""
+    """Revision of its weights or code; empty where unknown."""
     score: StudyEstimate
-    """Of what was chosen or trained with it, higher = better."""
+    """Score of what was chosen or trained with it, higher = better."""
     items: Mapping[str, FiniteFloat] = {}
     """The score on each item; their mean is `score`."""
     apart: bool = False
@@ -84,7 +84,7 @@ class ModelOutcome(Frozen):
     lineage: str = ""
     """Method and encoder that it shares with others; empty where it stands for itself."""
     details: Mapping[str, Any] = {}
-    """Whatever else the study keeps: curves, seeds."""
+    """Details that the study keeps besides: curves, seeds."""
 
     @model_validator(mode="after")
     def _score_follows_from_items(self) -> Self:
@@ -105,11 +105,11 @@ class Study(Frozen):
     policy: Text
     judge: Judge
     models: Mapping[Text, ModelOutcome]
-    """By address, or by any name where one address was used in several contexts."""
+    """Outcomes by address, or by any name where one address was used in several contexts."""
     items: Mapping[str, Labels] = {}
     """The labels of the items; without them each item stands for itself."""
     endpoint: str = ""
-    """What the scores are: `best of 16, mean aspect score`."""
+    """Meaning of the scores: `best of 16, mean aspect score`."""
     candidates: Literal["policy", "suite"] = "policy"
     """Whether the policy wrote what was chosen among, or the suite did."""
     details: Mapping[str, Any] = {}

@@ -15,7 +15,7 @@ CHECKPOINT = "checkpoint.pt"
 
 
 def keep(folder: Path, identity: str, content: Mapping[str, Any]) -> None:
-    """Replace the checkpoint of a folder; whoever reads sees the old one or the new one, never a part."""
+    """Replace the checkpoint of a folder; a reader sees the old one or the new one, never a part."""
     with replacing(folder / CHECKPOINT) as partial, partial.open("wb") as file:
         torch.save({"identity": identity, **content}, file)
 

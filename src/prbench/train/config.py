@@ -1,4 +1,4 @@
-"""What a user may set for a training; everything here changes the weights and names the training that is resumed."""
+"""Settings of a training; everything here changes the weights and names the training that is resumed."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,11 +9,11 @@ from prbench.types import Frozen
 
 
 class TrainConfig(Frozen):
-    """How a method over vectors is trained."""
+    """Settings for training a method over vectors."""
 
     method: str
     settings: Mapping[str, Any] = Field(default_factory=dict)
-    """Of the method itself: its widths and weights."""
+    """Settings of the method itself: its widths and weights."""
     encoder: str = "embed:minilm"
     """Address of the frozen encoder."""
     post_window: int = Field(default=2, ge=0)
@@ -36,5 +36,5 @@ class TrainConfig(Frozen):
     also: str | None = None
     """Another suite whose pairs of the same split are learned from as well: pairs without a user, for what all like."""
     also_repeat: int = Field(default=3, ge=1)
-    """How often each of those is shown in an epoch: there are few of them."""
+    """Number of times each of those is shown in an epoch: there are few of them."""
     seed: int = 0

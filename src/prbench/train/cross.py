@@ -37,7 +37,7 @@ _LOOK_TOKENS = 8192
 
 
 class CrossConfig(Frozen):
-    """How a cross-encoder is trained; everything here changes the weights and names the training that is resumed."""
+    """Settings of a cross-encoder's training; everything here changes the weights and names what is resumed."""
 
     method: Literal["cross"] = "cross"
     base: str = "embed:minilm"
@@ -62,7 +62,7 @@ class CrossTraining(Loop[Any]):
     """One training of a cross-encoder.
 
     Args:
-        options: How.
+        options: Settings of the training.
         train: The pairs to learn from.
         validation: Pairs of other users and other questions, for early stopping.
         folder: Where checkpoint and model are kept.
@@ -163,7 +163,7 @@ def train_cross(
         options: Base encoder, and how to train.
         out: Folder of the model.
         suite: Name or path.
-        split: What is learned from.
+        split: Split that is learned from.
         portion: The part of it that is learned from; default: all.
         validation: What early stopping looks at: other users, other questions.
         listener: Hears of each epoch.

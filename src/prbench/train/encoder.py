@@ -27,32 +27,37 @@ from prbench.models.personal.pieces import pieces
 from prbench.models.personal.shipped import DELTA, TUNING
 from prbench.models.personal.stance_encoder import AXES, HEAD
 from prbench.train import checkpoint
+from prbench.train.frozen import FrozenStates
 from prbench.train.stance_labels import Axes, Labelled, Stance
 from prbench.types import Frozen
 
 _WINDOW = 3
-_MAX_TOKENS = 160
+_MAX_TOKENS = 224
 _SORTED_TOGETHER = 8
 """Batches whose texts are sorted by length together: less padding, still a random order."""
 
 
 class EncoderConfig(Frozen):
-    """How an encoder is tuned."""
+    """Settings for tuning an encoder."""
 
     base: str = "embed:minilm"
     passages: bool = True
     """Whether the shipped stance passages are used."""
     posts: Literal["none", "pieces", "whole"] = "pieces"
-    """How the training people's posts are used: not at all; those that aspects name as evidence, in pieces of which one
-    shows the stance; or all of them whole, with those that show nothing."""
+    """Use of the training people's posts: not at all; those that aspects name as evidence, in pieces of which one shows
+    the stance; or all of them whole, with those that show nothing."""
     answers: bool = True
     """Whether answers are used beside posts: those of the split, and passages that were written as answers."""
+    wishes: bool = False
+    """Whether stated wishes and the lines of rubrics are read as posts are."""
+    join: bool = False
+    """Whether up to three passages are read as one text, which is as long as a post and shows several stances."""
     epochs: int = Field(default=3, ge=1)
     batch: int = Field(default=32, ge=1)
     rank: int = Field(default=16, ge=0)
-    """Of what is learned in each layer; 0 tunes the layers whole."""
+    """Rank of what is learned in each layer; 0 tunes the layers whole."""
     layers: int = Field(default=0, ge=0)
-    """How many of the upper layers learn in low rank; 0 is all of them."""
+    """Number of the upper layers that learn in low rank; 0 is all of them."""
     learning_rate: float = Field(default=1e-3, gt=0)
     head_learning_rate: float = Field(default=1e-3, gt=0)
     warmup: int = Field(default=50, ge=0)
@@ -63,7 +68,7 @@ class EncoderConfig(Frozen):
 
 
 class TuneEpoch(NamedTuple):
-    """How an epoch went; `accuracy` is the share of held-out answers' stances that are told right."""
+    """Figures of an epoch; `accuracy` is the share of held-out answers' stances that are told right."""
 
     number: int
     loss: float
@@ -74,8 +79,8 @@ class Tuning:
     """One tuning, from a base encoder to a folder.
 
     Args:
-        options: How.
-        texts: What shows which stance.
+        options: Settings of the tuning.
+        texts: Texts with the stances they show.
         axes: The axes of the stances.
         held_out: Answers of held-out questions with their stances, to say how well it goes; nothing is chosen by them.
         encoder: A loaded `SentenceEncoder`: its model is tuned in place.
@@ -101,6 +106,7 @@ class Tuning:
         self._model: nn.Module = encoder._model
         self._base_revision: str = encoder.checkpoint.revision
         width = int(encoder.checkpoint.config.hidden_size)
+        self._below = FrozenStates(self._model, options.layers) if options.rank and options.layers else None
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(options.seed)
             self._head = nn.Linear(width, 3 * len(self._index))
@@ -207,14 +213,20 @@ class Tuning:
 
     def _logits(self, texts: Sequence[str]) -> Tensor:
         """First pole, nothing, second pole for each text and axis, (N, K, 3)."""
-        fields = self._tokenizer(
-            list(texts), padding=True, truncation=True, max_length=_MAX_TOKENS, return_tensors="pt"
-        )
-        states = self._model(**fields).last_hidden_state
-        mask = fields["attention_mask"][..., None].float()
-        vectors = nn.functional.normalize((states * mask).sum(1) / mask.sum(1), dim=-1)
-        logits: Tensor = self._head(vectors * vectors.shape[-1] ** 0.5)
+        logits: Tensor = self._head(self._vectors(texts))
         return logits.unflatten(-1, (-1, 3))
+
+    def _vectors(self, texts: Sequence[str]) -> Tensor:
+        """The mean over a text's tokens, of length √width."""
+        ids = self._tokenizer(list(texts), truncation=True, max_length=_MAX_TOKENS)["input_ids"]
+        if self._below is not None:
+            states, mask = self._below(ids)
+        else:
+            fields = self._tokenizer.pad({"input_ids": ids}, return_tensors="pt")
+            states, mask = self._model(**fields).last_hidden_state, fields["attention_mask"]
+        weight = mask[..., None].float()
+        vectors: Tensor = nn.functional.normalize((states * weight).sum(1) / weight.sum(1), dim=-1)
+        return vectors * vectors.shape[-1] ** 0.5
 
     def accuracy(self) -> float | None:
         """Share of the held-out answers' stances that the mean over their pieces tells right."""
@@ -231,12 +243,12 @@ class Tuning:
 
     @property
     def identity(self) -> str:
-        """What this tuning is: another one is not continued."""
+        """Return the identity of this tuning: another one is not continued."""
         return digest({"options": self._options.model_dump(mode="json"), "texts": [list(one) for one in self._texts]})
 
     @property
     def _continued(self) -> str:
-        """What a checkpoint must be of: low rank beside another base's layers would be no encoder at all."""
+        """Return the identity that a checkpoint must have: low rank on another base's layers would be no encoder."""
         return digest({"tuning": self.identity, "base": self._base_revision})
 
     def _check_finished(self) -> None:

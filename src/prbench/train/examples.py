@@ -19,7 +19,7 @@ _ASPECT_SHARE = 1 / 3
 
 
 class Batch(NamedTuple):
-    """So many examples: what is known of each user, and chosen and rejected item."""
+    """Batch of examples: what is known of each user, and chosen and rejected item."""
 
     person: Person
     pairs_B2F: Tensor
@@ -117,7 +117,7 @@ class Examples:
         return Known(posts, self.items_N2F[shots, 0], self.items_N2F[shots, 1])
 
     def _shots(self, pair: Pair, count: int, random: torch.Generator) -> Tensor:
-        """So many other pairs of the same user, of other questions: no answer may be shot and target at once."""
+        """Draw so many other pairs of the user, of other questions: no answer may be shot and target at once."""
         if not count:
             return torch.zeros(0, dtype=torch.long)
         mine = self._of_user[pair.user]
@@ -127,7 +127,7 @@ class Examples:
 
 
 def _aspects(pair: Pair) -> list[str]:
-    """As the `oracle` context shows them."""
+    """Return the aspects as the `oracle` context shows them."""
     return [aspect_line(aspect) for aspect in pair.rubric_aspects]
 
 

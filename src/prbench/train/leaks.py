@@ -1,4 +1,4 @@
-"""Nothing that a model will be tested on may be in its training: checked by content, not by id."""
+"""Check that nothing a model will be tested on is in its training: by content, not by id."""
 
 import re
 import unicodedata
@@ -10,6 +10,8 @@ from prbench.types import Pair
 _WORDS = re.compile(r"\w+")
 
 
+_RUN = 8
+"""Words in a row that no text of one's own shares with another by chance."""
 HELD_OUT = ("validation", "test")
 NEW_QUESTIONS = "seen-users"
 """The split of the training's own users: their posts are known, its questions and answers are not."""
@@ -21,7 +23,7 @@ def check_splits(
     """Check a training against all splits that a model may be tested on.
 
     Args:
-        train: What is learned from.
+        train: Pairs that are learned from.
         everything: All pairs at hand, with the tag `split`.
         validation: What early stopping looks at.
         extra: Other texts that are learned from.
@@ -50,6 +52,7 @@ def check_apart(
         prbench.errors.DataError: 1 text of the test split is in the training split too; first: 'Black.'
         ...
     """
+    extra = tuple(extra)
     seen = {_plain(text) for text in (*texts(train), *extra)}
     if shared := sorted({text for text in texts(held_out, posts=users) if _plain(text) in seen}):
         count = f"{len(shared)} text" + (" of" if len(shared) == 1 else "s of")
@@ -57,6 +60,12 @@ def check_apart(
         raise DataError(
             f"{count} the {what} split {verb} in the training split too; first: {shared[0][:80]!r}",
             hint="hold out whole users and whole questions: no text of a held-out pair may be trained on",
+        )
+    held = {run for text in texts(held_out, posts=users) for run in _word_runs(text)} if extra else set()
+    if taken := next((text for text in extra if held.intersection(_word_runs(text))), None):
+        raise DataError(
+            f"a text beside the training split shares {_RUN} words in a row with the {what} split: {taken[:80]!r}",
+            hint="write it anew without reading what models are tested on",
         )
 
 
@@ -73,3 +82,8 @@ def texts(pairs: Iterable[Pair], *, posts: bool = True) -> set[str]:
 def _plain(text: str) -> str:
     plain = unicodedata.normalize("NFKC", text).casefold()
     return " ".join(_WORDS.findall(plain)) or plain.strip()  # a thumb up is no word, and not a thumb down
+
+
+def _word_runs(text: str) -> set[tuple[str, ...]]:
+    found = _WORDS.findall(text.lower())
+    return {tuple(found[start : start + _RUN]) for start in range(len(found) - _RUN + 1)}

@@ -1,4 +1,4 @@
-"""What all trainings share: epochs, early stopping on validation, checkpoints.
+"""Loop that all trainings share: epochs, early stopping on validation, checkpoints.
 
 After each epoch everything that the next one depends on is kept in `checkpoint.pt`, so that an interrupted training
 continues with the same command and ends with the same weights. The best epoch's weights become the model.
@@ -18,7 +18,7 @@ from prbench.train import checkpoint
 
 
 class Epoch(NamedTuple):
-    """How an epoch went."""
+    """Figures of an epoch."""
 
     number: int
     loss: float
@@ -27,7 +27,7 @@ class Epoch(NamedTuple):
     best: bool
 
     def kept(self) -> dict[str, float]:
-        """What a model's record says of the epoch whose weights it has.
+        """Return what a model's record says of the epoch whose weights it has.
 
         Example:
             >>> Epoch(3, 0.5, 0.7, 0.6, True).kept()
@@ -47,16 +47,16 @@ class HeldOutScore(NamedTuple):
 
 
 class LoopConfig(Protocol):
-    """What a loop needs of a training's options."""
+    """Options of a training that a loop needs."""
 
     @property
     def method(self) -> str:
-        """For messages."""
+        """Name of the method, for messages."""
         ...
 
     @property
     def epochs(self) -> int:
-        """The most."""
+        """Largest number of epochs."""
         ...
 
     @property
@@ -66,17 +66,17 @@ class LoopConfig(Protocol):
 
     @property
     def learning_rate(self) -> float:
-        """Of AdamW."""
+        """Learning rate of AdamW."""
         ...
 
     @property
     def weight_decay(self) -> float:
-        """Of AdamW."""
+        """Weight decay of AdamW."""
         ...
 
     @property
     def seed(self) -> int:
-        """Of the order of examples, of what is shown, of dropout."""
+        """Seed of the order of examples, of what is shown, of dropout."""
         ...
 
 
@@ -84,11 +84,13 @@ ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 
 class Loop(ABC, Generic[ModuleT]):
-    """One training. Subclasses say what a step's loss is, how validation is measured and what makes it another one.
+    """Base of a training.
+
+    Subclasses say what a step's loss is, how validation is measured and what makes it another one.
 
     Args:
-        options: How.
-        method: What is trained.
+        options: Settings of the training.
+        method: Module that is trained.
         folder: Where checkpoint and model are kept.
     """
 

@@ -26,7 +26,7 @@ class Training(Loop[Method]):
     """One training, from its options to a model on disk.
 
     Args:
-        options: How.
+        options: Settings of the training.
         train: The pairs to learn from.
         validation: Pairs of other users and other questions, for early stopping.
         reader: Embeds them.
@@ -73,8 +73,8 @@ def measure(method: Method, examples: Examples, *, shots: int = 0) -> HeldOutSco
     """Accuracy and loss of a method, each user with the whole profile, or with so many labelled pairs instead of none.
 
     Args:
-        method: What is measured.
-        examples: On what.
+        method: Method that is measured.
+        examples: Examples that it is measured on.
         shots: Most labelled pairs shown of a user who has no post.
     """
     method.eval()

@@ -23,7 +23,7 @@ class TokenExample(NamedTuple):
 
     ids: tuple[int, ...]
     target: int
-    """Where the text starts; the loss is taken from here on, and only here."""
+    """Start of the text; the loss is taken from here on, and only here."""
 
 
 class Pack(NamedTuple):
@@ -32,16 +32,16 @@ class Pack(NamedTuple):
     prefix: tuple[int, ...]
     rests: tuple[tuple[int, ...], ...]
     targets: tuple[int, ...]
-    """How many tokens at the end of each rest are learned."""
+    """Number of tokens at the end of each rest that are learned."""
 
     @property
     def tokens(self) -> int:
-        """Tokens that are computed."""
+        """Number of tokens that are computed."""
         return len(self.prefix) + sum(map(len, self.rests))
 
 
 class Losses(NamedTuple):
-    """Of one pack: summed over its target tokens."""
+    """Losses of one pack: summed over its target tokens."""
 
     total: Tensor
     tokens: int
@@ -91,7 +91,7 @@ def target_losses(model: Any, pack: Pack, *, through: bool = True) -> Losses:
 
     Args:
         model: The language model.
-        pack: What it reads.
+        pack: Pack that it reads.
         through: Whether gradients flow back through the shared tokens as well.
     """
     width, most, count = max(map(len, pack.rests)), max(pack.targets), len(pack.rests)

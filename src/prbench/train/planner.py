@@ -1,4 +1,4 @@
-"""From a split to a planner's folder: checks, examples, training, adapter."""
+"""Training of a planner, from a split to its folder: checks, examples, training, adapter."""
 
 import json
 import shutil
@@ -26,11 +26,11 @@ from prbench.types import Frozen, Message, Pair, Prompt
 
 RECORD = "planner.json"
 _FRAME_BYTES = 1200
-"""More than all that the prompt and a chat template say around question and posts."""
+"""Number of bytes beyond all that the prompt and a chat template say around question and posts."""
 
 
 class PlannerRecord(Frozen):
-    """How a planner came to be: `planner.json` of its folder."""
+    """Record of a planner's training: `planner.json` of its folder."""
 
     identity: str
     options: PlannerConfig
@@ -67,7 +67,7 @@ def train_planner(
         options: Language model, and how to train.
         out: Folder of the planner, for `lm:DIR`.
         suite: Name or path; its pairs need posts and rubric aspects.
-        split: What is learned from.
+        split: Split that is learned from.
         portion: The part of it that is learned from; default: all.
         validation: Whose loss decides which weights are kept: other users, other questions.
         listener: Hears of each look at validation.
@@ -113,7 +113,7 @@ class PlanLesson:
 
     @property
     def user(self) -> str:
-        """Whose question it is."""
+        """User whose question it is."""
         return self.need.pair.user
 
     @property
@@ -142,7 +142,7 @@ class PlanLesson:
 
 
 class Lessons(NamedTuple):
-    """What can be learned from some pairs."""
+    """Lessons that can be learned from some pairs."""
 
     taught: list[PlanLesson]
     left_out: int

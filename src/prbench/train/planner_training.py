@@ -26,7 +26,7 @@ from prbench.types import Frozen
 
 
 class PlannerConfig(Frozen):
-    """How a planner is trained; everything here changes the weights and names the training that is resumed."""
+    """Settings of a planner's training; everything here changes the weights and names what is resumed."""
 
     policy: str = "lm:smollm2"
     """Address of the language model to start from."""
@@ -49,16 +49,16 @@ class PlannerConfig(Frozen):
     look: int = Field(default=32, ge=1)
     """Most validation examples that are looked at."""
     dtype: Literal["float32", "bfloat16"] = "float32"
-    """Of the arithmetic; weights are float32. bfloat16 is faster on processors that have it."""
+    """Precision of the arithmetic; weights are float32."""
     seed: int = 0
 
 
 class Look(NamedTuple):
-    """How training goes."""
+    """Figures of the training so far."""
 
     step: int
     loss: float | None
-    """Per target token, mean over the steps since the last look; None before the first step."""
+    """Loss per target token, mean over the steps since the last look; None before the first step."""
     validation_loss: float
     best: bool
 
@@ -67,11 +67,11 @@ Listener = Callable[[Look], None]
 
 
 class Lesson(Protocol):
-    """What is asked of a planner and what it should say; tokens are made when they are needed."""
+    """Request to a planner and the reply it should give; tokens are made when they are needed."""
 
     @property
     def user(self) -> str:
-        """Whose question it is."""
+        """User whose question it is."""
         ...
 
     @property
@@ -80,7 +80,7 @@ class Lesson(Protocol):
         ...
 
     def example(self) -> TokenExample:
-        """Both as tokens."""
+        """Return request and reply as tokens."""
         ...
 
 
@@ -88,9 +88,9 @@ class PlannerTraining:
     """One training of a planner.
 
     Args:
-        options: How.
+        options: Settings of the training.
         model: The base, and what tokenises for it; its weights are adapted in place, in a copy of their own.
-        train: What to learn.
+        train: Lessons to learn from.
         validation: Other users' other questions.
         folder: Where the checkpoint is kept.
     """
@@ -120,7 +120,7 @@ class PlannerTraining:
 
     @cached_property
     def identity(self) -> str:
-        """What this training is: another one is not continued."""
+        """Return the identity of this training: another one is not continued."""
         lessons = [[lesson.identity for lesson in part] for part in (self._train, self._held)]
         return digest([self.options.model_dump(mode="json"), self._base_revision, lessons])
 

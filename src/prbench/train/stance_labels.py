@@ -2,12 +2,14 @@
 
 Three sources: the passages that ship with the package; the answers of the training split, whose poles follow from the
 pairs' `axis` and `pole` tags; and the posts that its rubric aspects name as evidence, of which only some piece shows
-the stance, nobody knows which.
+the stance, and it is not known which.
 """
 
+import random
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from prbench.contexts.builder import aspect_line
 from prbench.data.passages import Passage
 from prbench.errors import DataError
 from prbench.models.personal.pieces import pieces
@@ -60,19 +62,39 @@ class Axes:
         return cls(poles)
 
     def stance(self, axis: str, pole: str) -> Stance:
-        """Which side of the axis a pole is."""
+        """Return the side of the axis that a pole is."""
         return Stance(axis, 1 if self.poles[axis][1] == pole else -1)
 
 
 def labelled(
-    pairs: Sequence[Pair], passages: Sequence[Passage], axes: Axes, *, posts: str = "pieces", answers: bool = True
+    pairs: Sequence[Pair],
+    passages: Sequence[Passage],
+    axes: Axes,
+    *,
+    posts: str = "pieces",
+    answers: bool = True,
+    wishes: bool = False,
+    join: int | None = None,
 ) -> list[Labelled]:
-    """All texts that show a stance on one of the axes; every piece of an answer does, of a post in pieces one piece."""
-    found = [
-        Labelled((passage.text,), (axes.stance(passage.axis, passage.pole),))
-        for passage in passages
-        if passage.axis in axes.poles and (answers or passage.kind == "post")
-    ]
+    """All texts that show a stance on one of the axes; every piece of an answer does, of a post in pieces one piece.
+
+    Args:
+        pairs: Pairs of the training split.
+        passages: Texts that were written to show a stance.
+        axes: The axes that count.
+        posts: How the users' posts are shown: `none`, `pieces` or `whole`.
+        answers: Whether answers are shown, and passages that were written as answers.
+        wishes: Whether wishes are shown, and the lines of rubrics.
+        join: Seed by which passages are joined to texts as long as a post; None leaves each alone.
+    """
+    known = [passage for passage in passages if passage.axis in axes.poles]
+    kinds = {"post", *(["answer"] if answers else [])}
+    shown = [_shown(passage, axes) for passage in known if passage.kind in kinds]
+    found = shown if join is None else joined(shown, join)
+    if wishes:
+        found += [_shown(passage, axes) for passage in known if passage.kind == "wish"]
+        lines = {aspect_line(aspect): stance for pair in pairs for stance, aspect in stated(pair, axes)}
+        found += [Labelled((line,), (stance,)) for line, stance in lines.items()]
     if answers:
         for text, stances in answer_stances(pairs, axes).items():
             found += [Labelled((piece,), stances) for piece in pieces(text, _WINDOW)]
@@ -83,6 +105,26 @@ def labelled(
     return found
 
 
+def _shown(passage: Passage, axes: Axes) -> Labelled:
+    return Labelled((passage.text,), (axes.stance(passage.axis, passage.pole),))
+
+
+def joined(texts: Sequence[Labelled], seed: int) -> list[Labelled]:
+    """One to three texts as one, in a random order; such as contradict each other stay apart."""
+    draw = random.Random(f"joined:{seed}")  # noqa: S311 (a reproducible draw)
+    left, found = list(texts), []
+    draw.shuffle(left)
+    while left:
+        count = draw.randint(1, 3)
+        together, left = left[:count], left[count:]
+        stances = tuple(sorted({stance for one in together for stance in one.stances}))
+        if len({stance.axis for stance in stances}) < len(stances):
+            found += together
+        else:
+            found.append(Labelled((" ".join(piece for one in together for piece in one.pieces),), stances))
+    return found
+
+
 def people_stances(pairs: Sequence[Pair], axes: Axes) -> dict[str, tuple[Stance, ...]]:
     """All posts of the users, with what the aspects say that each shows; many show nothing."""
     told = post_stances(pairs, axes)
@@ -90,7 +132,7 @@ def people_stances(pairs: Sequence[Pair], axes: Axes) -> dict[str, tuple[Stance,
 
 
 def stated(pair: Pair, axes: Axes) -> list[tuple[Stance, Aspect]]:
-    """Which stance each aspect of a pair states, where that is known: where every aspect is of an axis that decides.
+    """Return the stance that each aspect of a pair states, if known: where every aspect is of an axis that decides.
 
     The aspects of a pair may also say what its user wants and both answers have. Then nothing tells which is which, and
     another pair of the same question, whose answers differ in both, does.

@@ -33,7 +33,7 @@ def train(
         options: Method, encoder, and how to train.
         out: Folder of the model.
         suite: Name or path.
-        split: What is learned from.
+        split: Split that is learned from.
         portion: The part of it that is learned from; default: all.
         validation: What early stopping looks at: other users, other questions.
         listener: Hears of each epoch.

@@ -36,7 +36,7 @@ def tune(
         options: Base encoder, and how to tune.
         out: Folder of the encoder, for `embed:DIR`.
         suite: Name or path; its pairs need the tags `axis` and `pole`.
-        split: What is learned from.
+        split: Split that is learned from.
         portion: The part of it that is learned from; default: all.
         validation: Whose answers tell how well it goes; nothing is chosen by them.
         listener: Hears of each epoch.
@@ -51,7 +51,15 @@ def tune(
     from prbench.train.encoder import Tuning
 
     axes = Axes.of(pairs)
-    texts = labelled(pairs, written, axes, posts=options.posts, answers=options.answers)
+    texts = labelled(
+        pairs,
+        written,
+        axes,
+        posts=options.posts,
+        answers=options.answers,
+        wishes=options.wishes,
+        join=options.seed if options.join else None,
+    )
     encoder = load_encoder(options.base, ModelOptions(device="cpu"))  # where its head and its batches are
     if not isinstance(encoder, SentenceEncoder):
         raise ModelError(
@@ -64,7 +72,7 @@ def tune(
 
 
 class Adopted(NamedTuple):
-    """How a model refers to its encoder."""
+    """Reference of a model to its encoder."""
 
     address: str
     """`encoder`, perhaps with its head, where a tuned one was copied into the model's folder."""
@@ -77,7 +85,7 @@ class Adopted(NamedTuple):
 
 
 def tuned_on(address: str) -> Adopted:
-    """What an encoder was tuned on, if it was tuned here."""
+    """Return what an encoder was tuned on, if it was tuned here."""
     record = _source(address) / TUNING
     if not record.is_file():
         return Adopted(address)
@@ -89,7 +97,7 @@ def tuned_on(address: str) -> Adopted:
 
 
 def taught(portion: Portion, *encoders: Adopted) -> dict[str, Any]:
-    """What a model's record says of its portion: nothing is reserved that one of its encoders has learned from."""
+    """Return what a model's record says of its portion: nothing is reserved that one of its encoders learned from."""
     reserve = min([portion.reserve, *(one.reserve for one in encoders if one.reserve is not None)])
     return portion.model_copy(update={"reserve": reserve}).told
 

@@ -1,4 +1,4 @@
-"""Answers that nobody wants, made by rule from sound ones: soundness is learned on them beside flawed answers."""
+"""Unsound answers, made by rule from sound ones: soundness is learned on them beside flawed answers."""
 
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -20,10 +20,11 @@ class Unsound(NamedTuple):
 
 
 def unsound(pairs: Sequence[Pair], seed: int) -> Iterator[Unsound]:
-    """For two answers of each question one spoilt answer of each kind."""
+    """Yield one spoilt answer of each kind for two answers of each question."""
     draw = random.Random(f"unsound:{seed}")  # noqa: S311 (a reproducible draw)
     answers: dict[str, list[str]] = {}
     profiles: dict[str, tuple[str, ...]] = {}
+    category = {pair.question: pair.category for pair in pairs}
     for pair in pairs:
         known = answers.setdefault(pair.question, [])
         known += [text for text in (pair.chosen, pair.rejected) if text not in known]
@@ -31,11 +32,14 @@ def unsound(pairs: Sequence[Pair], seed: int) -> Iterator[Unsound]:
     shown = [posts for posts in profiles.values() if posts]
     for question, own in answers.items():
         others = [text for other, found in answers.items() if other != question for text in found]
+        near = [text for other in answers if other != question and category[other] == category[question]
+                for text in answers[other]]  # fmt: skip
         for sound in own[:2]:
             spoilt = draw.choice(own)
             yield from (Unsound(question, sound, rule(spoilt, draw)) for rule in _RULES)
-            if others:
-                yield Unsound(question, sound, draw.choice(others))
+            for texts in (others, others, near):
+                if texts:
+                    yield Unsound(question, sound, draw.choice(texts))
             yield Unsound(question, sound, question)
             if shown:
                 posts = draw.choice(shown)
@@ -70,6 +74,26 @@ def _cut(text: str, draw: random.Random) -> str:
     return " ".join(text.split()[: draw.randint(1, 8)])
 
 
+def _jumbled(text: str, draw: random.Random) -> str:
+    """Words in another order within runs of a few."""
+    words, size = text.split(), draw.randint(3, 6)
+    runs = [words[start : start + size] for start in range(0, len(words), size)]
+    return " ".join(word for run in runs for word in draw.sample(run, len(run)))
+
+
+def _misspelt(text: str, draw: random.Random) -> str:
+    """Letters replaced by others here and there."""
+    share = draw.uniform(0.1, 0.4)
+    return "".join(draw.choice(_LETTERS) if sign.isalpha() and draw.random() < share else sign for sign in text)
+
+
+def _thinned(text: str, draw: random.Random) -> str:
+    """Words left out at random."""
+    share = draw.uniform(0.35, 0.6)
+    return " ".join(word for word in text.split() if draw.random() > share)
+
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _RULES: tuple[Callable[[str, random.Random], str], ...] = (
     _nothing,
     _repeated_sentence,
@@ -77,4 +101,7 @@ _RULES: tuple[Callable[[str, random.Random], str], ...] = (
     _shuffled,
     _scrambled,
     _cut,
+    _jumbled,
+    _misspelt,
+    _thinned,
 )

@@ -12,7 +12,7 @@ LEAST_TITLE = 4
 
 @dataclass(frozen=True)
 class RubricCopying:
-    """No answer has `words_in_a_row` words of an aspect or of its reason, nor a whole title.
+    """Gate against answers with `words_in_a_row` words of an aspect or of its reason, or a whole title.
 
     Both answers are looked at: one that was told to avoid an aspect may repeat it too.
 
@@ -29,7 +29,7 @@ class RubricCopying:
 
     @property
     def rule(self) -> str:
-        """What passes."""
+        """Rule of what passes."""
         return f"< {self.words_in_a_row} words of the rubric in a row, no whole title of ≥ {LEAST_TITLE}"
 
     def check(self, drafts: Sequence[Draft]) -> dict[str, str]:

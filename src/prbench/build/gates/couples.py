@@ -1,4 +1,4 @@
-"""Couples must be whole before anything else is asked."""
+"""Gate that refuses incomplete couples before anything else is asked."""
 
 from collections.abc import Sequence
 

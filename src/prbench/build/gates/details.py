@@ -1,4 +1,4 @@
-"""Personal details in a user's posts that an answer has no business to repeat.
+"""Personal details in a user's posts that an answer must not repeat.
 
 Found by form alone: addresses of mail and web, handles, long numbers, and the names of people (or pets) that a post
 introduces as such in English. A name that nothing introduces is not found; a place or a product is no detail.
@@ -32,7 +32,7 @@ _INTRODUCED = re.compile(
     rf"|(?:\bmy name(?:'s| is)|\bcall me|\bnamed|(?:\bis|\bwas|,|\bcat|\bdog) called)(?= {_TWO_WORDS})",
     re.IGNORECASE,
 )
-"""Looks ahead, since what follows may introduce a name itself: "my dog, called Rex"."""
+"""Pattern that looks ahead, since what follows may introduce a name itself: "my dog, called Rex"."""
 
 
 def details(text: str) -> list[str]:

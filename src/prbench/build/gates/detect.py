@@ -1,4 +1,4 @@
-"""Which languages a text is in, by script and by its shortest words: no model, no network, the same answer every time.
+"""Detection of a text's languages, by script and shortest words: no model, no network, the same answer every time.
 
 A sentence is told if its frequent words point clearly to one language; what is too short or too mixed stays untold. A
 few borrowed words or names do not change a sentence. Close relatives are told apart only by what they do not share.
@@ -17,19 +17,19 @@ from prbench.texts import sentences
 
 
 class _Evidence(NamedTuple):
-    """How much it takes to tell a language."""
+    """Evidence that it takes to tell a language."""
 
     least: float
-    """Weight of its frequent words …"""
+    """Least weight of its frequent words."""
     lead: float
-    """… and how many times that of the next language."""
+    """Least ratio of that weight to the next language's."""
 
 
 _OF_SENTENCE = _Evidence(2.0, 1.5)
 _OF_TEXT = _Evidence(1.5, 1.15)
-"""In a whole text chance has evened out, and less will do."""
+"""Evidence for a whole text: chance has evened out, and less will do."""
 _OF_LEANING = _Evidence(1.2, 2.0)
-"""For a sentence to be in another language than the whole text, if it does not say clearly in which."""
+"""Evidence for a sentence to be in another language than the whole text, if it does not say clearly in which."""
 _EAST_ASIAN = frozenset({"cjk", "hiragana", "katakana"})
 _MARKS = re.compile(r"[^\W\d_][\w\u0300-\u036f\u0900-\u097f'’]*")
 """A word with its combining vowel signs, which `\\w` leaves out."""
@@ -97,7 +97,7 @@ def _main_script(text: str) -> str | None:
 
 
 def _weigh(text: str, script: str | None) -> Counter[str]:
-    """What the frequent words of a text say for each language of a script."""
+    """Return what the frequent words of a text say for each language of a script."""
     found: Counter[str] = Counter()
     for word in _spelled(text):
         for language, weight in _weights()[script or ""].get(word, {}).items():
@@ -122,7 +122,7 @@ def _lists() -> Mapping[str, Mapping[str, str]]:
 
 @cache
 def _weights() -> Mapping[str, Mapping[str, Mapping[str, float]]]:
-    """By script, for each frequent word, what it says for each language: less, the more languages share it."""
+    """Return by script, for each frequent word, what it says for each language: less, the more languages share it."""
     found: dict[str, dict[str, dict[str, float]]] = {}
     for script, lists in _lists().items():
         holders: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""A pair whose answers are nearly one text says nothing, and a pair that stands there twice counts twice."""
+"""Gate against pairs whose answers are nearly one text, and pairs that stand there twice."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class NearDuplicates:
 
     @property
     def rule(self) -> str:
-        """What passes."""
+        """Rule of what passes."""
         return f"similarity of any two answers < {self.least:.2f} (word 5-grams)"
 
     def check(self, drafts: Sequence[Draft]) -> dict[str, str]:
@@ -68,7 +68,7 @@ class NearDuplicates:
 
 
 def _without(drafts: Sequence[Draft], reasons: Mapping[str, str]) -> list[Draft]:
-    """What is left once the refused drafts have gone with their other halves."""
+    """Return what is left once the refused drafts have gone with their other halves."""
     gone = {couple(draft) for draft in drafts if draft.id in reasons}
     return [draft for draft in drafts if couple(draft) not in gone]
 

@@ -1,8 +1,8 @@
-"""What a gate is, and how drafts go through several of them.
+"""Gates, and the way of drafts through several of them.
 
 A gate names the drafts that it refuses, each with a reason that holds the measured value and the line it crossed. What
 a gate could not measure is refused as well, and counted apart: it is never a pass. Halves of a mirrored couple stay or
-go together, else whoever ignores the user would no longer be right exactly half of the time.
+go together, else a model that ignores the user would no longer be right exactly half of the time.
 """
 
 from collections import Counter
@@ -23,16 +23,16 @@ class Gate(Protocol):
 
     @property
     def name(self) -> str:
-        """As typed in `--gate` and printed in the report."""
+        """Name as typed in `--gate` and printed in the report."""
         ...
 
     @property
     def rule(self) -> str:
-        """What passes, with the threshold, in a few words."""
+        """Rule of what passes, with the threshold, in a few words."""
         ...
 
     def check(self, drafts: Sequence[Draft]) -> dict[str, str]:
-        """Why drafts are refused, by id; the others pass. The order of the drafts makes no difference."""
+        """Return why drafts are refused, by id; the others pass. The order of the drafts makes no difference."""
         ...
 
 
@@ -60,7 +60,7 @@ class Reject(Frozen):
 
 
 class GateCount(Frozen):
-    """What one gate did. Passed are `checked` less the other three."""
+    """Counts of one gate. Passed are `checked` less the other three."""
 
     gate: str
     rule: str
@@ -79,7 +79,7 @@ class GateCount(Frozen):
 
 
 class GateReport(Frozen):
-    """What became of the drafts."""
+    """Report of what became of the drafts."""
 
     kept: tuple[Draft, ...]
     rejects: tuple[Reject, ...]
@@ -137,7 +137,7 @@ def run_gates(
 
 
 def couple(draft: Draft) -> str:
-    """What a draft shares with its other half and with no other draft."""
+    """Return the key that a draft shares with its other half and with no other draft."""
     mirror = draft.tags.get("mirror")
     return f"mirror\0{mirror}" if mirror else f"id\0{draft.id}"
 

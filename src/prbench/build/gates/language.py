@@ -1,4 +1,4 @@
-"""Both answers are in the language of the question: else a pair is decided by what its reader can read."""
+"""Gate for answers in the language of the question: else a pair is decided by what its reader can read."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class SameLanguage:
 
     @property
     def rule(self) -> str:
-        """What passes."""
+        """Rule of what passes."""
         return f"question and answers in one language, ≤ {self.foreign:.0%} of a text in others"
 
     def check(self, drafts: Sequence[Draft]) -> dict[str, str]:

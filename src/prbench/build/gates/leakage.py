@@ -1,4 +1,4 @@
-"""An answer must not carry the profile: what a post says belongs to its user, and would tell who is asking."""
+"""Gate against answers that carry the profile: what a post says belongs to its user, and would tell who is asking."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ LEAST_ANSWER = 4
 
 @dataclass(frozen=True)
 class ProfileLeakage:
-    """No answer has `words_in_a_row` words of a post or of the narrative, or a personal detail from one.
+    """Gate against answers with `words_in_a_row` words of a post or the narrative, or a personal detail from one.
 
     Example:
         >>> draft = Draft(id="1", user="ann", question="A pet?", chosen="Rex will not mind a cat.",
@@ -29,7 +29,7 @@ class ProfileLeakage:
 
     @property
     def rule(self) -> str:
-        """What passes."""
+        """Rule of what passes."""
         return f"< {self.words_in_a_row} words of a post in a row, no personal detail"
 
     def check(self, drafts: Sequence[Draft]) -> dict[str, str]:
@@ -58,7 +58,7 @@ class ProfileLeakage:
 
 
 class _OwnWords:
-    """What one user wrote, by place; read once for all drafts that rest on it."""
+    """Words of one user, by place; read once for all drafts that rest on them."""
 
     def __init__(self, texts: Mapping[str, str], runs: Runs, run: int) -> None:
         self._texts = texts
@@ -69,7 +69,7 @@ class _OwnWords:
         self._details = sorted(self._places)
 
     def leak(self, answer: str, question: str) -> str:
-        """What an answer took from the user, if anything."""
+        """Return what an answer took from the user, if anything."""
         if detail := repeated(self._details, answer, question):
             return f"repeats a personal detail of {self._places[detail]}: {detail!r}"
         least = min(self._runs.shingles.length(answer), self._run)

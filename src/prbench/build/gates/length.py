@@ -1,4 +1,4 @@
-"""Length must not tell which answer was chosen."""
+"""Gate on lengths, which must not tell the chosen answer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class LengthRatio:
 
     @property
     def rule(self) -> str:
-        """What passes."""
+        """Rule of what passes."""
         return f"longer ÷ shorter answer ≤ {self.most:.2f} (words)"
 
     def check(self, drafts: Sequence[Draft]) -> dict[str, str]:

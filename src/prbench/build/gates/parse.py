@@ -25,15 +25,15 @@ class Raters(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """What is known of a gate before it is made."""
+    """Facts of a gate that are known before it is made."""
 
     summary: str
     default: float | None
-    """Its threshold; None where it has none."""
+    """Default threshold; None where it has none."""
     bounds: tuple[float, float]
     make: Callable[[float, Raters], Gate]
     judges: int = 0
-    """How many judges it needs."""
+    """Number of judges that it needs."""
     generator: bool = False
 
     @property
@@ -76,7 +76,8 @@ KINDS: Mapping[str, Kind] = {
         judges=2,
     ),
 }
-"""In the order in which they look: what costs nothing first, then what asks models, so that little is paid for."""
+"""Kinds in the order in which they look: what costs nothing first, then what asks models, so that little is paid for.
+"""
 
 
 def parse_gates(
@@ -163,7 +164,7 @@ def _threshold(name: str, value: str) -> float:
 
 
 def _lacking(name: str, kind: Kind, raters: Raters) -> ConfigError | None:
-    """What a gate would need and has not, with the way out."""
+    """Return the error for what a gate would need and has not, with the way out."""
     leave = f"or leave the gate out: no:{name}"
     if kind.generator and raters.generator is None:
         return ConfigError(f"gate {name!r} needs a model that rates answers", hint=f"give --rater MODEL, {leave}")

@@ -1,4 +1,4 @@
-"""Are both answers equally good for just anybody? Only then does the user decide the pair.
+"""Gate for two answers of equal general quality. Only where both are equally good does the user decide the pair.
 
 The rater sees the question and one answer, nothing of the user, the rubric or the other answer. A reply that cannot be
 read is unmeasured.
@@ -20,7 +20,7 @@ class EqualQuality:
     """Factuality, relevance and helpfulness (1 to 10 each) differ by at most `most` points.
 
     Args:
-        generator: Who rates.
+        generator: Model that rates.
         most: Points that the answers may lie apart in each dimension.
     """
 
@@ -34,7 +34,7 @@ class EqualQuality:
 
     @property
     def rule(self) -> str:
-        """What passes."""
+        """Rule of what passes."""
         return f"blind quality differs by ≤ {self.most:g} of 10 points (by {self._generator.card.address})"
 
     @property
@@ -43,7 +43,7 @@ class EqualQuality:
         return self._template.digest
 
     def render(self, question: str, answer: str) -> Prompt:
-        """What the rater receives."""
+        """Return the prompt that the rater receives."""
         return Prompt((Message("user", self._template.render(AnswerView(question, answer))),))
 
     def check(self, drafts: Sequence[Draft]) -> dict[str, str]:

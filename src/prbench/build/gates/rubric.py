@@ -1,4 +1,4 @@
-"""Does the chosen answer meet the user's rubric better, by a judge who sees the rubric? And would another judge agree?
+"""Gates on the rubric: a judge who sees it prefers the chosen answer, and another judge agrees.
 
 Answers are graded one at a time, without a word on which is which. What a judge cannot grade is unmeasured.
 """
@@ -12,20 +12,20 @@ from prbench.graders import Grade, Grading, RubricJudge
 
 
 class Unmeasured(str):
-    """Why there is no margin."""
+    """Reason why there is no margin."""
 
     __slots__ = ()
 
 
 class Margins:
-    """What one judge makes of drafts; equal answers under equal rubrics are graded once, whoever asks."""
+    """Margins of one judge on drafts; equal answers under equal rubrics are graded once for all gates."""
 
     def __init__(self, judge: RubricJudge) -> None:
         self.judge = judge
         self._grades: dict[Grading, Grade] = {}
 
     def of(self, drafts: Sequence[Draft]) -> dict[str, float | Unmeasured]:
-        """By draft id, grade of the chosen answer less that of the rejected one, −2 to 2; or why there is none."""
+        """Return by draft id the chosen answer's grade less the rejected one's, −2 to 2; or why there is none."""
         asked = {draft.id: [_grading(draft, text) for text in (draft.chosen, draft.rejected)] for draft in drafts}
         new = [grading for both in asked.values() for grading in both if grading not in self._grades]
         self._ask(list(dict.fromkeys(new)))
@@ -63,7 +63,7 @@ class RubricMargin:
 
     @property
     def rule(self) -> str:
-        """What passes."""
+        """Rule of what passes."""
         return f"rubric grade of chosen − rejected ≥ {self.least:.2f} (of 2, by {self.margins.judge.card.address})"
 
     def check(self, drafts: Sequence[Draft]) -> dict[str, str]:
@@ -88,7 +88,7 @@ class TwoRaters:
 
     @property
     def rule(self) -> str:
-        """What passes."""
+        """Rule of what passes."""
         return f"{self.one.judge.card.address} and {self.other.judge.card.address} prefer the same answer"
 
     def check(self, drafts: Sequence[Draft]) -> dict[str, str]:

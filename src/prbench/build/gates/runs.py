@@ -13,7 +13,7 @@ from prbench.texts import Hashes, Shingles, words
 
 
 class Run(NamedTuple):
-    """So many words of a text in a row."""
+    """Run of a text's words, so many in a row."""
 
     length: int
     words: str
@@ -42,7 +42,7 @@ class Runs:
         return np.unique(np.concatenate([np.zeros(0, np.uint64), *(self.shingles.of(text, least) for text in sources)]))
 
     def longest_of(self, index: Hashes, answer: str, question: str, least: int) -> Run | None:
-        """As `longest`, for sources that have been indexed."""
+        """Return the longest run as `longest` does, for sources that have been indexed."""
         runs = self.shingles.of(answer, least)
         shared = _stand_in(index, runs)
         if not shared.any():
@@ -58,7 +58,7 @@ class Runs:
 
 
 def _stand_in(index: Hashes, runs: Hashes) -> NDArray[np.bool_]:
-    """Which of the runs are in a sorted index."""
+    """Return which of the runs are in a sorted index."""
     if not len(index):
         return np.zeros(len(runs), dtype=np.bool_)
     places = np.minimum(np.searchsorted(index, runs), len(index) - 1)

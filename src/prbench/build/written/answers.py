@@ -21,13 +21,13 @@ SIDES = ("one", "other")
 
 
 class WritingTask(NamedTuple):
-    """What two answers are written for."""
+    """Task that two answers are written for."""
 
     question: Question
     other: Question | None = None
     """The other half of a couple; None for a pair of its own."""
     source: Source = "plain"
-    """Where the other half comes from: another user, or a model."""
+    """Source of the other half: another user, or a model."""
 
     @property
     def asked(self) -> tuple[Question, ...]:
@@ -36,7 +36,7 @@ class WritingTask(NamedTuple):
 
 
 class Writing(NamedTuple):
-    """How answers are written."""
+    """Settings for writing answers."""
 
     prompt: Instruction
     words: int = 100
@@ -82,7 +82,7 @@ def _request(
 
 
 class WrittenDrafts(NamedTuple):
-    """What came of the tasks."""
+    """Drafts that came of the tasks, and what was rejected."""
 
     drafts: list[Draft]
     rejects: list[tuple[Question, Rejection]]
@@ -92,7 +92,7 @@ def collect(tasks: Sequence[WritingTask], replies: Mapping[str, str | Rejection]
     """Drafts out of answers; a task without two different answers is rejected for each question behind it.
 
     Args:
-        tasks: What was written for.
+        tasks: Tasks that were written for.
         replies: By question id and side (`q1/one`, `q1/other`).
     """
     written = WrittenDrafts([], [])

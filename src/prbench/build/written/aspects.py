@@ -1,4 +1,4 @@
-"""From narratives to rubric aspects: what each user expects of an answer, with the words that show it.
+"""Rubric aspects made from narratives: what each user expects of an answer, with the words that show it.
 
 Aspects that a history brings itself are kept as they are. Everything else is asked of a model and read strictly; a
 question without readable aspects is a reject with its reason, never a pair with a weak standard.
@@ -27,7 +27,7 @@ from prbench.types import Aspect, Question
 
 
 class AspectFiles(NamedTuple):
-    """What stands beside the file of aspects."""
+    """Paths of the files beside the file of aspects."""
 
     aspects: Path
     calls: Path
@@ -51,7 +51,7 @@ class AspectFiles(NamedTuple):
 
 
 class AspectsBuild(NamedTuple):
-    """What came of it; without a card where nothing was asked (`dry_run`)."""
+    """Result of a build of aspects; without a card where nothing was asked (`dry_run`)."""
 
     estimate: BuildEstimate
     questions: tuple[Question, ...] = ()
@@ -76,11 +76,11 @@ def build_aspects(
     Args:
         history: See `read_history`.
         out: The JSONL file of questions with aspects, profile and narrative; journal, rejects and card stand beside it.
-        generator: Who reads the narratives.
+        generator: Model that reads the narratives.
         columns: Field → column of the history, where columns have other names.
         bounds: How much of the history is used.
         decoding: How replies are asked for.
-        limits: When to stop.
+        limits: Limits at which the build stops.
         by_sentence: Ask about one sentence of a narrative at a time, for models too small to keep a format.
         dry_run: BuildEstimate only; nothing is asked or written.
         say: Told how far it is.
@@ -170,7 +170,7 @@ def _write(files: AspectFiles, kept: Iterable[Question], rejects: Iterable[Any],
 
 
 def _refuse_edited(files: AspectFiles) -> None:
-    """What somebody has changed by hand is not written over."""
+    """Refuse to write over a file that was changed by hand."""
     if not (files.aspects.is_file() and files.card.is_file()):
         return
     hint = f"remove {files.card.name} to build anew"

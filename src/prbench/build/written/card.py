@@ -1,4 +1,4 @@
-"""What a build says of itself: who wrote with which prompts, what was kept, what was not and why."""
+"""Cards of a build: which model wrote with which prompts, what was kept, what was not and why."""
 
 import re
 from collections import Counter
@@ -15,7 +15,7 @@ from prbench.types import Frozen
 
 
 class Writer(Frozen):
-    """Who wrote, and how it was asked."""
+    """Model that wrote, and the way it was asked."""
 
     address: str
     revision: str = ""
@@ -26,7 +26,7 @@ class Writer(Frozen):
 
     @classmethod
     def of(cls, generator: Generator, decoding: Decoding, prompts: Mapping[str, str]) -> "Writer":
-        """Describe a generator."""
+        """Describe a generator and its prompts."""
         card = generator.card
         return cls(
             address=without_place(card.address),
@@ -38,7 +38,7 @@ class Writer(Frozen):
 
 
 class Spent(Frozen):
-    """What the replies behind a build took, whenever they were written."""
+    """Tokens and money of the replies behind a build, whenever they were written."""
 
     calls: int
     tokens_in: int
@@ -47,7 +47,7 @@ class Spent(Frozen):
 
     @classmethod
     def of(cls, usage: CallTotals) -> "Spent":
-        """Of a sum over calls."""
+        """Return the totals of a sum over calls."""
         return cls(**{**usage._asdict(), "cost_usd": round(usage.cost_usd, 6)})
 
 
@@ -58,24 +58,24 @@ class AspectsCard(Frozen):
     users: int
     posts: int
     left_out: Mapping[str, int]
-    """What of the history was not used, by reason."""
+    """Counts of what was not used of the history, by reason."""
     questions: int
-    """Asked about: kept and rejected together."""
+    """Number of questions asked about, kept and rejected together."""
     kept: int
     given: int
-    """Of those kept: with aspects that the history brought itself."""
+    """Number of those kept with aspects that the history brought itself."""
     rejected: Mapping[str, int]
-    """By reason."""
+    """Counts of rejected questions, by reason."""
     writer: Writer
     spent: Spent
     notes: tuple[str, ...] = ()
     version: str
     sha256: str = ""
-    """Of the file of aspects as it was written: one that was edited since is not written over."""
+    """Hash of the file of aspects as it was written: one that was edited since is not written over."""
 
 
 def without_place(text: str) -> str:
-    """A text that names a model, without the place where it was served, which is nobody's business.
+    """Return a text that names a model without the place where it was served, which is private.
 
     Example:
         >>> without_place("chat:writer@http://10.0.0.7:8000/v1")
@@ -85,7 +85,7 @@ def without_place(text: str) -> str:
 
 
 def count_reasons(reasons: Iterable[str]) -> dict[str, int]:
-    """How often each kind of reason stands: without what it quotes and without its numbers.
+    """Return the count of each kind of reason: without what it quotes and without its numbers.
 
     Example:
         >>> count_reasons(["12 words, over the limit of 9", "15 words, over the limit of 9", "empty reply"])

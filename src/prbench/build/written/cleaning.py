@@ -1,4 +1,4 @@
-"""Texts as people typed them, without what nobody can see."""
+"""Texts as people typed them, without invisible characters."""
 
 import re
 import unicodedata

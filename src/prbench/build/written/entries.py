@@ -40,11 +40,11 @@ class WrittenEntry(NamedTuple):
     id: str
     user: str
     text: str
-    """As a post of the profile."""
+    """Text of the entry as a post of the profile."""
     category: str
     time: float | None
     question: str = ""
-    """Empty where nothing is asked that a suite could ask again."""
+    """Question of the entry; empty where nothing is asked that a suite could ask again."""
     narrative: str = ""
     told: bool = False
     """Whether the narrative came as such, and is not just the post itself."""

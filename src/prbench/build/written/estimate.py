@@ -14,18 +14,19 @@ class BuildEstimate(Frozen):
     """First tries only: what must be asked again is not known before."""
 
     requests: int
-    """In all."""
+    """Number of requests in all."""
     in_journal: int
     """Answered already by an earlier start of the same build."""
     tokens_in: int
-    """Of the requests still to send; by the model's own count where it has one, else from the number of bytes."""
+    """Tokens of the requests still to send; by the model's own count where it has one, else from the number of bytes.
+    """
     tokens_out: int
-    """At a typical length of reply."""
+    """Tokens of the replies, at a typical length."""
     cost_usd: float | None = None
-    """None where the model has no price."""
+    """Cost of the requests; None where the model has no price."""
 
     def line(self) -> str:
-        """In one line.
+        """Return the estimate in one line.
 
         Example:
             >>> BuildEstimate(requests=10, in_journal=4, tokens_in=6000, tokens_out=900, cost_usd=0.5).line()
@@ -39,7 +40,7 @@ class BuildEstimate(Frozen):
 
 
 def estimate(generator: Generator, requests: int, missing: Sequence[Prompt], reply_tokens: int) -> BuildEstimate:
-    """What the missing requests would take, with replies of so many tokens."""
+    """Return what the missing requests would take, with replies of so many tokens."""
     tokens_in = sum(_tokens(generator, prompt) for prompt in missing)
     tokens_out = reply_tokens * len(missing)
     price: Price | None = generator.card.price

@@ -17,7 +17,7 @@ from prbench.texts import sentences, words
 from prbench.types import Aspect, Question
 
 _LEAST_WORDS = 5
-"""A shorter sentence rarely says what somebody wants."""
+"""Fewest words of a sentence that is read: a shorter one rarely says what a user wants."""
 
 
 class Extraction(Protocol):
@@ -34,7 +34,7 @@ class Extraction(Protocol):
         ...
 
     def requests(self, question: Question) -> dict[str, WritingRequest[Any]]:
-        """What to ask about a question, by a name that begins with its id."""
+        """Return the requests about a question, by a name that begins with its id."""
         ...
 
     def collect(self, question: Question, replies: Mapping[str, Any]) -> tuple[Aspect, ...] | Rejection:

@@ -33,7 +33,7 @@ class _Kept(Frozen):
 
 
 class GateReplies:
-    """What the models behind gates have said. Use in a `with` block.
+    """Replies of the models behind gates. Use in a `with` block.
 
     Args:
         path: Append-only JSONL.
@@ -55,7 +55,7 @@ class GateReplies:
 
     @property
     def cost_usd(self) -> float:
-        """What all replies have cost that are kept, in this start and in earlier ones."""
+        """Return the cost of all replies that are kept, in this start and in earlier ones."""
         return sum(kept.usage.cost_usd for kept in self._journal.answers.values())
 
     def gates(self, specs: Sequence[str], judges: Sequence[RubricJudge], rater: Generator | None) -> list[Gate]:
@@ -67,20 +67,20 @@ class GateReplies:
         )
 
     def find(self, key: str) -> _Kept | None:
-        """What was said to this, if it was asked before."""
+        """Return the reply to this request, if it was asked before."""
         if key in self._journal.answers:
             self._used.add(key)
         return self._journal.answers.get(key)
 
     def keep(self, kept: _Kept) -> None:
-        """Write it down."""
+        """Write a reply down."""
         self._used.add(kept.key)
         self._journal.keep(kept)
         self.budget.take(kept.usage.cost_usd)
 
     @property
     def usage(self) -> CallTotals:
-        """What the replies took that this build rests on; those of models that are no longer asked do not count."""
+        """Return the totals of the replies that this build rests on; those of models no longer asked do not count."""
         return sum((self._journal.answers[key].usage for key in sorted(self._used)), start=CallTotals())
 
     def lines(self) -> list[str]:

@@ -23,19 +23,19 @@ from prbench.types import Post, Question
 
 
 class Bounds(NamedTuple):
-    """How much of a history is used."""
+    """Limits on how much of a history is used."""
 
     max_posts: int = 100
-    """Of a profile; where there are more, ranking keeps those that bear on the question."""
+    """Largest number of posts in a profile; where there are more, ranking keeps those that bear on the question."""
     min_posts: int = 1
     max_per_user: int = 20
-    """Questions."""
+    """Largest number of questions of one user."""
     limit: int | None = None
-    """Questions in all."""
+    """Largest number of questions in all."""
 
 
 class History(NamedTuple):
-    """What was read."""
+    """Questions read from a history, and what was left out."""
 
     questions: tuple[Question, ...]
     source: SourceFile
@@ -46,7 +46,7 @@ class History(NamedTuple):
 
 
 class _Profile:
-    """What one user wrote besides the questions of the suite, in order of time where it is known.
+    """Texts of one user besides the questions of the suite, in order of time where it is known.
 
     Args:
         entries: All that the user wrote.
@@ -87,7 +87,7 @@ def read_history(
         path: Posts (`user`, `text`, perhaps `id`, `title`, `category`, `time`), or posts and questions with a
             `narrative`, or questions with a `profile` as in the paper's data.
         columns: Field → column, where columns have other names.
-        bounds: How much is used.
+        bounds: Limits on how much is used.
         ranker: Chooses posts where a profile is too large; BM25 unless given.
 
     Example:
@@ -163,7 +163,7 @@ def _finished(path: Path, questions: list[Question], users: int, posts: int, lef
 def _choose(
     entries: Mapping[str, Sequence[WrittenEntry]], bounds: Bounds, left_out: Counter[str]
 ) -> dict[str, list[WrittenEntry]]:
-    """Each user's questions: everybody's first before anybody's second, the same ones every time."""
+    """Choose each user's questions: the first of all users before the second of any, the same ones every time."""
     turns: list[tuple[int, str, WrittenEntry]] = []
     for held in entries.values():
         asking = sorted((entry for entry in held if entry.question), key=lambda entry: _luck(entry.id))

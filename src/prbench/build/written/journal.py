@@ -1,4 +1,4 @@
-"""What a model wrote, kept line by line: the memory of a build, and the raw material behind what is published."""
+"""Journal of what a model wrote, line by line: the memory of a build, and the raw material of what is published."""
 
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
@@ -7,7 +7,7 @@ from prbench.types import Frozen, Outcome
 
 
 class CallTotals(NamedTuple):
-    """What calls took."""
+    """Sums over calls: their number, tokens and cost."""
 
     calls: int = 0
     tokens_in: int = 0
@@ -15,7 +15,7 @@ class CallTotals(NamedTuple):
     cost_usd: float = 0.0
 
     def __add__(self, other: object) -> "CallTotals":
-        """Both together.
+        """Return the sum of two totals.
 
         Example:
             >>> CallTotals(1, 10, 5, 0.5) + CallTotals(1, 1, 1, 0.25)
@@ -33,7 +33,7 @@ class ReplyLine(Frozen):
     status: Literal["ok", "invalid"]
     text: str = ""
     reason: str = ""
-    """Why it is invalid, or that it was cut off."""
+    """Reason why it is invalid, or that it was cut off."""
     tokens_in: int = 0
     tokens_out: int = 0
     cost_usd: float = 0.0
@@ -52,10 +52,10 @@ class ReplyLine(Frozen):
 
     @property
     def usage(self) -> CallTotals:
-        """What this call took."""
+        """Return the totals of this call."""
         return CallTotals(1, self.tokens_in, self.tokens_out, self.cost_usd)
 
 
 def total(calls: Iterable[ReplyLine]) -> CallTotals:
-    """What all these calls took together."""
+    """Return the totals of all these calls together."""
     return sum((call.usage for call in calls), start=CallTotals())

@@ -1,6 +1,7 @@
-"""Who wants the opposite: another user who asked nearly the same question, or somebody whom a model imagines.
+"""Users who want the opposite: another who asked nearly the same question, or a person whom a model imagines.
 
-With both halves of a couple meeting the same two answers, whoever ignores the user is right exactly half of the time.
+With both halves of a couple meeting the same two answers, a model that ignores the user is right exactly half of the
+time.
 """
 
 import math
@@ -95,7 +96,7 @@ def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
 
 
 def opposite_request(prompt: Instruction, question: Question) -> WritingRequest[tuple[Opposite, ...]]:
-    """Ask for somebody who wants the opposite of every aspect."""
+    """Ask for a person who wants the opposite of every aspect."""
     aspects = question.rubric_aspects
 
     def read(reply: str) -> tuple[Opposite, ...] | UnreadableReply:

@@ -1,4 +1,4 @@
-"""From questions with aspects to a suite: answers are written, held against gates, and published.
+"""Suites made from questions with aspects: answers are written, held against gates, and published.
 
 Two phases on disk: `answers.jsonl` keeps every reply as it comes; once all are there, gates look and the folder is
 written whole. Starting again asks only for what is missing, and the same replies give the same files.
@@ -44,11 +44,11 @@ _TOKENS_PER_WORD = 1.4
 _OPPOSITE_TOKENS = 400
 
 Mirror = Literal["none", "found", "all"]
-"""Which questions are mirrored: none; those that two users asked nearly alike; all, with imagined opposites."""
+"""Questions that are mirrored: none; those that two users asked nearly alike; all, with imagined opposites."""
 
 
 class PairsConfig(Frozen):
-    """How pairs are written."""
+    """Settings for writing pairs."""
 
     mirror: Mirror = "none"
     near: float = Field(default=0.8, gt=0, le=1)
@@ -57,13 +57,13 @@ class PairsConfig(Frozen):
     posts: int = Field(default=10, ge=0)
     limit: int | None = Field(default=None, ge=1)
     gates: tuple[str, ...] = ()
-    """As typed: `NAME=THRESHOLD`, or `no:NAME`."""
+    """Gates as typed: `NAME=THRESHOLD`, or `no:NAME`."""
     license: str = "other"
     title: str = ""
 
 
 class PairsBuild(NamedTuple):
-    """What came of it; without a publication where nothing was asked (`dry_run`)."""
+    """Result of a build of pairs; without a publication where nothing was asked (`dry_run`)."""
 
     estimate: BuildEstimate
     publication: Publication | None = None
@@ -89,12 +89,12 @@ def build_pairs(
         aspects: What `build_aspects` wrote, or any source of questions with aspects (`lamp-qa=DIR`).
         out: Folder of the suite.
         generator: Who writes both answers, and imagined opposites.
-        options: How.
+        options: Settings of the build.
         columns: Field → column, where columns have other names.
         judges: For the gates `rubric-margin` (one) and `agreement` (two).
         rater: For the gate `quality`.
         decoding: How replies are asked for.
-        limits: When to stop.
+        limits: Limits at which the build stops.
         dry_run: BuildEstimate only; nothing is asked or written.
         say: Told how far it is.
 
@@ -173,7 +173,7 @@ class _Build:
         self._writing = Writing(Instruction.builtin(_ANSWER), options.words, options.posts)
 
     def plan(self, questions: Sequence[Question]) -> list[WritingTask]:
-        """What to write: couples of real users first, then every question by itself."""
+        """Return the tasks to write: couples of real users first, then every question by itself."""
         usable = [question for question in questions if question.rubric_aspects]
         found = find_couples(usable, self._options.near)
         if found.couples:
@@ -185,7 +185,7 @@ class _Build:
         return [*tasks, *alone]
 
     def estimate(self, tasks: Sequence[WritingTask], author: Replies) -> BuildEstimate:
-        """What is still to be asked: two answers for each task, and an opposite where one must be imagined."""
+        """Return what is still to be asked: two answers for each task, and an opposite where one must be imagined."""
         opposites = self._opposite_requests(tasks)
         answers = dict(self._answer_requests(self._foreseen(tasks, author, opposites), author, {}))
         missing = author.missing(answers) + author.missing(opposites)

@@ -33,25 +33,25 @@ class PairsCard(Frozen):
     pairs: int
     users: int
     questions: int
-    """That were read; each is a pair or a reject."""
+    """Number of questions that were read; each is a pair or a reject."""
     splits: Mapping[str, int]
     mirrored: Mapping[str, int]
     """Pairs that are halves of a couple, by where the other half comes from: `user` or `written`."""
     mirrored_share: float
     exactness: Exactness | None
-    """Of the mirrored pairs; None where there are none."""
+    """Exactness of the mirrored pairs; None where there are none."""
     rejected: Mapping[str, Mapping[str, int]]
-    """By stage (`answers` or the name of a gate) and reason."""
+    """Counts by stage (`answers` or the name of a gate) and reason."""
     gates: tuple[GateCount, ...]
     gates_left_out: tuple[str, ...]
     """Gates that did not look."""
     options: Mapping[str, Any]
     writer: Writer
     spent: Spent
-    """On writing."""
+    """Tokens and money spent on writing."""
     spent_on_gates: Spent
     aspects: AspectsCard | None = None
-    """How the aspects were found, where that is known."""
+    """Card of the aspects, where that is known."""
     fingerprint: str
     version: str
 
@@ -78,7 +78,7 @@ class Publication(NamedTuple):
 
     @property
     def rejected(self) -> dict[str, dict[str, int]]:
-        """How often each reason stands, by stage."""
+        """Return the count of each reason, by stage."""
         stages: dict[str, list[str]] = {"answers": [why.reason for _, why in self.rejects]}
         for reject in self.report.rejects:
             stages.setdefault(reject.gate, []).append(reject.reason)
@@ -86,13 +86,13 @@ class Publication(NamedTuple):
 
     @property
     def lost(self) -> str:
-        """Where the questions went, in a few words."""
+        """Return where the questions went, in a few words."""
         parts = [f"{sum(reasons.values()):,} at {stage}" for stage, reasons in self.rejected.items()]
         return ", ".join(parts) or "nothing was written"
 
 
 def refuse_foreign(folder: Path) -> None:
-    """Only a folder that an earlier start of a build made, or an empty one, is used."""
+    """Refuse to use a folder that is neither empty nor made by an earlier start of a build."""
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"--out {str(folder)!r} is a file", hint="name a folder")
     ours = any((folder / name).is_file() for name in (ANSWERS, f".{ANSWERS}.lock", GATE_CALLS))

@@ -14,7 +14,7 @@ def readme(card: "PairsCard", files: Mapping[str, str]) -> str:
     """The text of the card.
 
     Args:
-        card: What was built.
+        card: Card of the build.
         files: Split → Parquet file.
     """
     parts = [_header(card, files), f"# {card.title}", _what(card), _fields(), _made(card), _mirrored(card)]

@@ -23,18 +23,18 @@ from prbench.types import Frozen, Outcome, Prompt
 
 T = TypeVar("T")
 _DEAD = 20
-"""So many requests in a row without an answer: the server is gone, and nothing more is asked of it."""
+"""Number of requests in a row without an answer after which the server is gone, and nothing more is asked of it."""
 _RETRY_TEMPERATURE = 0.7
 
 
 class Decoding(Frozen):
-    """How texts are asked for."""
+    """Settings for asking for texts."""
 
     max_tokens: int = Field(default=1024, ge=1)
     temperature: float = Field(default=0.0, ge=0)
-    """Of the first try; later tries sample at 0.7 at least, or a model would say the same again."""
+    """Temperature of the first try; later tries sample at 0.7 at least, or a model would say the same again."""
     seed: int = 0
-    """Of the first try; later tries count up from it."""
+    """Seed of the first try; later tries count up from it."""
     tries: int = Field(default=3, ge=1)
 
     def attempt(self, number: int) -> dict[str, Any]:
@@ -44,7 +44,7 @@ class Decoding(Frozen):
 
 
 class WritingRequest(NamedTuple, Generic[T]):
-    """What is asked, and how a reply is read."""
+    """Request to a model, and the way its reply is read."""
 
     prompt: Prompt
     read: Callable[[str], T | UnreadableReply]
@@ -59,7 +59,7 @@ class Rejection(NamedTuple):
 
 
 class SpendingLimits(Frozen):
-    """When to stop."""
+    """Limits at which a build stops."""
 
     max_cost_usd: float | None = None
     skip_failed: bool = False
@@ -70,9 +70,9 @@ class Replies:
     """The replies of one model to the requests of a build: asked for where they are missing. Use in a `with` block.
 
     Args:
-        generator: Who writes.
+        generator: Model that writes.
         journal: Append-only JSONL of all replies.
-        decoding: How texts are asked for.
+        decoding: Settings for asking for texts.
         skip_failed: Whether a request that was not answered becomes a rejection.
         say: Told now and then how far it is.
     """
@@ -106,7 +106,7 @@ class Replies:
 
     @property
     def cost_usd(self) -> float:
-        """What all replies have cost that are kept, in this start and in earlier ones."""
+        """Return the cost of all replies that are kept, in this start and in earlier ones."""
         return total(self._calls.values()).cost_usd
 
     @property
@@ -154,7 +154,7 @@ class Replies:
         return [prompt for key, prompt in keyed.items() if key not in self._calls]
 
     def known(self, requests: Mapping[str, WritingRequest[T]]) -> dict[str, T | Rejection]:
-        """What `ask` would find without asking: the requests that the journal answers, or has rejected for good."""
+        """Return what `ask` would find without asking: requests that the journal answers, or has rejected for good."""
         found: dict[str, T | Rejection] = {}
         for name, request in requests.items():
             for attempt in range(self._decoding.tries):

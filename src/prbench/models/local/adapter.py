@@ -27,7 +27,7 @@ _INSIDE = re.compile(r"^base_model\.model\.(?P<module>.+?)\.(?P<part>lora_\w+(\.
 
 
 class AdapterBase(Frozen):
-    """What an adapter is a difference to."""
+    """Base model of an adapter, which is a difference to it."""
 
     base: str
     """Address, as `lm:` takes it."""

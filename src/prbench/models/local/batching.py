@@ -18,13 +18,13 @@ Item = tuple[Encoding, ...]
 
 
 class Scored(NamedTuple):
-    """What became of one item."""
+    """Outcome of one item."""
 
     position: int
     score: float | None
-    """None where even this item alone did not fit into memory."""
+    """Score of the item; None where even this item alone did not fit into memory."""
     latency_ms: float
-    """This item's share of its batch's time."""
+    """Share of the batch's time that is this item's."""
 
 
 class Padded(NamedTuple):

@@ -30,7 +30,7 @@ class Checkpoint:
     """A model whose config and tokenizer are open and whose weights are not yet."""
 
     address: str
-    """What the user wrote, for messages."""
+    """Address that the user wrote, for messages."""
     source: str
     """A folder or a hub name, as transformers takes it."""
     commit: str | None
@@ -116,7 +116,7 @@ class Checkpoint:
             return sum(parameter.numel() for parameter in kind.from_config(self.config, **allowed).parameters())
 
     def foreseen_seconds(self, kind: Any, options: ModelOptions, tokens: int, length: int) -> float:
-        """What so many tokens of prompts of this length would take here, from the config alone."""
+        """Return the seconds that so many tokens of prompts of this length would take here, from the config alone."""
         import torch
 
         device = pick_device(options.device)

@@ -63,14 +63,14 @@ class CausalModel:
         return self.checkpoint.parameter_count(AutoModelForCausalLM)
 
     def foreseen_seconds(self, tokens: int, length: int) -> float:
-        """What computing so many tokens of prompts of this length would take here."""
+        """Return the seconds that so many tokens of prompts of this length would take here."""
         from transformers import AutoModelForCausalLM
 
         return self.checkpoint.foreseen_seconds(AutoModelForCausalLM, self._options, tokens, length)
 
 
 class ImplicitReward(PrefixRater):
-    """How much likelier the policy finds an answer than the reference does."""
+    """Rater by how much likelier the policy finds an answer than the reference does."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class ImplicitReward(PrefixRater):
 
     @cached_property
     def card(self) -> ModelCard:
-        """Who answers, with everything that could change a score."""
+        """Description of the model, with everything that could change a score."""
         revisions = [model.checkpoint.revision for model in self._models]
         return ModelCard(
             address=self._address,
@@ -117,11 +117,11 @@ class ImplicitReward(PrefixRater):
 
     @property
     def computes_once(self) -> Literal["prefixes", "nothing"]:
-        """What several prompts share and is computed once."""
+        """Part that several prompts share and that is computed once."""
         return "prefixes" if self._shared else "nothing"
 
     def foreseen_seconds(self, tokens: int, length: int) -> float:
-        """What computing so many tokens of prompts of this length would take here, in both models."""
+        """Return the seconds that so many tokens of prompts of this length would take here, in both models."""
         return sum(model.foreseen_seconds(tokens, length) for model in self._models)
 
     def _encoders(self) -> Sequence[PromptEncoder]:
@@ -141,6 +141,6 @@ class ImplicitReward(PrefixRater):
         return tuple(log_likelihood(encoding.ids, encoding.answer_start) for encoding in item)
 
     def _score(self, values: tuple[tuple[float, ...], ...]) -> float:
-        """Not a number where an answer has no tokens."""
+        """Return the difference of the two models; not a number where an answer has no tokens."""
         policy, reference = (sum(logs) if logs else float("nan") for logs in values)
         return policy - reference

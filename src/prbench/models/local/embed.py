@@ -83,7 +83,7 @@ class SentenceEncoder:
 
     @property
     def name(self) -> str:
-        """Which encoder, with its revision."""
+        """Name of the encoder, with its revision."""
         return f"{self.checkpoint.address.partition(':')[2]}@{self.checkpoint.revision[:12]}"
 
     def encode(self, texts: Sequence[str]) -> Vectors:
@@ -100,11 +100,11 @@ class SentenceEncoder:
         return self._tokens[text]
 
     def prepare(self) -> None:
-        """Load the weights."""
+        """Load the weights of the encoder."""
         _ = self._model
 
     def foreseen_seconds(self, tokens: int, length: int) -> float:
-        """What embedding texts of so many tokens would take here, each of about this length."""
+        """Return the seconds that embedding texts of so many tokens would take here, each of about this length."""
         from transformers import AutoModel
 
         window = length if self.window is None else min(length, self.window)
@@ -178,7 +178,7 @@ class SimilarityRater:
 
     @cached_property
     def card(self) -> ModelCard:
-        """Who answers."""
+        """Description of the model that answers."""
         checkpoint = self.encoder.checkpoint
         return ModelCard(
             address=checkpoint.address,
@@ -194,7 +194,7 @@ class SimilarityRater:
         )
 
     def prepare(self) -> None:
-        """Load the weights."""
+        """Load the weights of the encoder."""
         self.encoder.prepare()
 
     def parameter_count(self) -> int:
@@ -208,7 +208,7 @@ class SimilarityRater:
         return {message.content for prompt in prompts for message in prompt.messages}
 
     def foreseen_seconds(self, tokens: int, length: int) -> float:
-        """What embedding texts of so many tokens would take here; each text is read on its own."""
+        """Return the seconds that embedding texts of so many tokens would take here; each text is read on its own."""
         return self.encoder.foreseen_seconds(tokens, length)
 
     def render(self, view: AnswerView) -> Prompt:
@@ -245,7 +245,7 @@ def unit(rows: npt.NDArray[Any]) -> Vectors:
 
 
 def _pooling(folder: Path, address: str) -> Pooling:
-    """How the folder's own description says that token states become one vector; the mean where it says nothing."""
+    """Return how the folder's own description makes token states one vector; the mean where it says nothing."""
     modules = _read_json(folder / "modules.json") or []
     with checked(folder / "modules.json", raises=ModelError, hint="save the encoder again"):
         kinds = [str(module.get("type", "")).rpartition(".")[2] for module in modules]

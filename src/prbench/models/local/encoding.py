@@ -1,4 +1,4 @@
-"""From a prompt to token ids, once: the chat template writes its own special tokens and none is added again.
+"""Encoding of a prompt to token ids, once: the chat template writes its own special tokens, none is added again.
 
 Nothing is ever truncated here: a prompt that is too long keeps its true length, and the caller refuses it. Three
 formats. `chat`: the tokenizer's chat template over the turns. `pair`: for encoders without a chat template, turn and
@@ -28,11 +28,11 @@ class Encoding(NamedTuple):
     ids: "array[int]"
     """Compact on purpose: a whole run's prompts may be held at once."""
     types: "array[int] | None" = None
-    """Which text each token belongs to, for encoders that tell a pair apart."""
+    """Number of the text that each token belongs to, for encoders that tell a pair apart."""
     answer_start: int = 0
     """The first token of the answer, where it was asked for."""
     prompt: Prompt | None = None
-    """What was encoded, for a model that writes its own tokens."""
+    """Prompt that was encoded, for a model that writes its own tokens."""
 
 
 class PromptEncoder:
@@ -43,7 +43,8 @@ class PromptEncoder:
         self._address = address
         self.format: Format = _format(tokenizer)
         self.note: str | None = None
-        """How turns reached the model, where its chat template could not write them; None while none needed it."""
+        """Note on how turns reached the model, where its chat template could not write them; None while none needed it.
+        """
 
     @property
     def chat_template_digest(self) -> str | None:

@@ -4,8 +4,8 @@ With code of their own (`--trust-remote-code`): a method `get_score(tokenizer, c
 `score`, to which several objectives and a gate come; else `logits`. With both answers in one input: an encoder whose
 one logit is its preference for the first. Process reward models score steps, not answers, and are refused.
 
-Nobody's code promises that padding changes nothing, so this is tried on two probes: where it holds, conversations are
-run in batches, else one by one. Prefixes are not shared.
+Such code does not promise that padding changes nothing, so this is tried on two probes: where it holds, conversations
+are run in batches, else one by one. Prefixes are not shared.
 """
 
 import re
@@ -31,7 +31,7 @@ from prbench.types import AnswerView, ListView, Message, Outcome, PairView, Prom
 
 Way = Literal["get_score", "score", "logits", "pair", "letters", "yes-no"]
 WAYS: tuple[str, ...] = get_args(Way)
-"""How a checkpoint's score may be read: `#read=WAY`."""
+"""Ways of reading a checkpoint's score: `#read=WAY`."""
 _MARKERS = ("<|source|>", "<|candidate1|>", "<|candidate2|>")
 """The tokens that open question and answers in the input of a pair ranker (PairRM)."""
 _PROBES = (
@@ -41,7 +41,7 @@ _PROBES = (
 """Conversations of different length, on which the way of running a model is tried."""
 _PROCESS = re.compile(r"ProcessReward|TokenClassification|PRM")
 _TOLERANCE = 1e-3
-"""How far a score in a batch may lie from the one alone, as a share of the largest."""
+"""Largest distance of a score in a batch from the one alone, as a share of the largest."""
 
 
 def refuse_process_rewards(checkpoint: Checkpoint) -> None:
@@ -63,7 +63,7 @@ class OwnCodeRater(LocalRater):
     """A reward model that is computed by code of its own.
 
     Args:
-        checkpoint: Whose code may run.
+        checkpoint: Checkpoint whose code may run.
         options: Device, precision, budget, template.
         way: How the score is read; None takes the first that the model has of `get_score`, `score`, `logits`.
         label: Which column of `logits` is the score, where there are several.
@@ -80,7 +80,7 @@ class OwnCodeRater(LocalRater):
 
     @cached_property
     def card(self) -> ModelCard:
-        """Who answers, with everything that could change a score, the code included."""
+        """Description of the model, with everything that could change a score, the code included."""
         asked = [f"{key}={value}" for key, value in (("read", self._asked_way), ("label", self._label)) if value]
         return ModelCard(
             address=self._checkpoint.address + (f"#{','.join(asked)}" if asked else ""),
@@ -230,7 +230,7 @@ class PairClassifier:
 
     @cached_property
     def card(self) -> ModelCard:
-        """Who answers, with everything that could change a verdict."""
+        """Description of the model, with everything that could change a verdict."""
         code = self._checkpoint.code
         return ModelCard(
             address=f"{self._checkpoint.address}#read=pair",
@@ -254,17 +254,17 @@ class PairClassifier:
 
     @property
     def note(self) -> str | None:
-        """What a user should know about how this model is run; loads the weights."""
+        """Note that a user should know about how this model is run; loads the weights."""
         return "; ".join(filter(None, (how_run(self._in_batches), spread_note(self._model))))
 
     @property
     def effort(self) -> Effort:
-        """What comparing took so far."""
+        """Effort of comparing so far."""
         return self._effort
 
     @property
     def peak_flops(self) -> None:
-        """Not known: operations are not counted here."""
+        """Peak speed, not known: operations are not counted here."""
         return
 
     def render(self, view: PairView | ListView) -> Prompt:
@@ -370,7 +370,7 @@ def same_in_batches(
 
 
 def how_run(in_batches: bool) -> str:
-    """Why prefixes are not shared, in half a sentence."""
+    """Return why prefixes are not shared, in half a sentence."""
     way = "in plain batches" if in_batches else "one by one, because padding changes its scores"
     return f"prefixes are not shared, prompts are run in full, {way}"
 

@@ -1,4 +1,4 @@
-"""How much arithmetic scoring takes, and how much of it this machine could do: useful work only, and measured speed.
+"""Arithmetic of scoring, and the speed of this machine: useful work only, and measured speed.
 
 Two operations per weight and token, four per layer, width and key that a token really sees, and the head where logits
 are read. Padding and masked-out keys count as nothing, so waste shows as a lower share. A mixture of experts runs a
@@ -15,7 +15,7 @@ _PEAK_TRIES = 3
 _PEAK_SIZE = {"cpu": 1024}
 _PEAK_SIZE_ELSEWHERE = 4096
 _USUAL_SHARE = 0.5
-"""Of the peak, as runs of small models on processors reach it (`peak_share` in their results: .4 to .8)."""
+"""Share of the peak that runs of small models on processors reach (`peak_share` in their results: .4 to .8)."""
 _EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")
 
 
@@ -30,7 +30,7 @@ class Arithmetic(NamedTuple):
     per_token: int
     per_key: int
     per_row: int
-    """Of the head, at every token whose logits are read."""
+    """Operations of the head, at every token whose logits are read."""
 
     @classmethod
     def of(cls, model: Any) -> Self | None:
@@ -49,7 +49,7 @@ class Arithmetic(NamedTuple):
 
 
 def foreseen_seconds(model: Any, arithmetic: Arithmetic, tokens: int, length: int) -> float:
-    """What so many tokens of prompts of this length would take, by the speed of a matrix product here and now.
+    """Return the seconds of so many tokens of prompts of this length, by the speed of a matrix product here and now.
 
     Args:
         model: Says with `dtype` and `device` how it would be run.

@@ -41,7 +41,7 @@ class LanguageModelGenerator:
 
     @cached_property
     def card(self) -> ModelCard:
-        """Who answers."""
+        """Description of the model that answers."""
         checkpoint = self._model.checkpoint
         return ModelCard(
             address=checkpoint.address,

@@ -1,4 +1,4 @@
-"""From a GGUF file to a folder that transformers opens in a fraction of a second.
+"""Conversion of a GGUF file to a folder that transformers opens in a fraction of a second.
 
 The weights are dequantised to float32, which holds every value of the file exactly; what scores is what was shipped.
 A damaged or hostile header can claim any number of entries of any length, so every claim in it is first held against
@@ -112,7 +112,7 @@ class _Header:
         return None
 
     def tensor_end(self, sizes: Mapping[Any, tuple[int, int]]) -> int:
-        """Where the data of the next tensor ends, counted from the first tensor's start."""
+        """Return the end of the next tensor's data, counted from the first tensor's start."""
         name, dimensions = self.text(), self.number("I")
         if dimensions > _MOST_DIMENSIONS:
             raise self.wrong(f"tensor {name[:80]!r} has {dimensions:,} dimensions")

@@ -92,7 +92,7 @@ class SequenceClassifier(PrefixRater):
 
     @cached_property
     def card(self) -> ModelCard:
-        """Who answers, with everything that could change a score."""
+        """Description of the model, with everything that could change a score."""
         return ModelCard(
             address=self._checkpoint.address + (f"#label={self._label}" if self._label else ""),
             revision=self._checkpoint.revision,
@@ -121,11 +121,11 @@ class SequenceClassifier(PrefixRater):
 
     @property
     def computes_once(self) -> Literal["prefixes", "nothing"]:
-        """What several prompts share and is computed once; encoders see both ways and share nothing."""
+        """Part that several prompts share and that is computed once; encoders see both ways and share nothing."""
         return "nothing" if self._encoder.format == "pair" or not self._shared else "prefixes"
 
     def foreseen_seconds(self, tokens: int, length: int) -> float:
-        """What computing so many tokens of prompts of this length would take here."""
+        """Return the seconds that so many tokens of prompts of this length would take here."""
         from transformers import AutoModelForSequenceClassification
 
         return self._checkpoint.foreseen_seconds(AutoModelForSequenceClassification, self._options, tokens, length)
@@ -171,7 +171,7 @@ class SequenceClassifier(PrefixRater):
             yield scored
 
     def _effort_of(self, tokens: int, scored: Scored) -> Effort:
-        """What one prompt took that was run in full; decoders have a head `score`, all others see both ways."""
+        """Return the effort of a prompt run in full; decoders have a head `score`, all others see both ways."""
         if scored.score is None:
             return Effort(tokens, seconds=scored.latency_ms / 1000)
         keys = causal_keys(0, tokens) if hasattr(self._model, "score") else tokens**2

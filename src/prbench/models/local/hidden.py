@@ -31,7 +31,7 @@ class HiddenStates(SentenceEncoder):
 
     @property
     def name(self) -> str:
-        """Which encoder, with its revision and what else changes its vectors."""
+        """Name of the encoder, with its revision and what else changes its vectors."""
         precision = "" if self._options.dtype == "float32" else f" {self._options.dtype}"
         piece = "" if self._options.window is None else f" {self._options.window}"
         return f"{self.checkpoint.address}@{self.checkpoint.revision[:12]} hidden{precision}{piece}"

@@ -20,7 +20,7 @@ from prbench.models.local.prefix import PrefixScorer
 from prbench.types import Message, Prompt
 
 _BEFORE = ("", " ", "\n")
-"""What may stand before a letter in the reply; tokenizers have separate tokens for `A` and ` A`."""
+"""Texts that may stand before a letter in the reply; tokenizers have separate tokens for `A` and ` A`."""
 
 _loaded: "WeakValueDictionary[tuple[str, ...], Any]" = WeakValueDictionary()
 """Weights in use, so that a judge and a planner of the same name share them."""
@@ -73,13 +73,13 @@ class LanguageModel:
 
     @property
     def note(self) -> str | None:
-        """What a user should know about how this model is run; loads the weights."""
+        """Note that a user should know about how this model is run; loads the weights."""
         known = (self.encoder.note, self.scorer.note, _slow_precision(self.weights), spread_note(self.weights))
         return "; ".join(note for note in known if note is not None) or None
 
     @property
     def effort(self) -> Effort:
-        """What reading took so far; asking loads no weights."""
+        """Effort of reading so far; asking loads no weights."""
         return self.scorer.effort if "scorer" in self.__dict__ else Effort()
 
     @property
@@ -89,7 +89,7 @@ class LanguageModel:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What of the model and its options can change an answer, besides the weights."""
+        """Return the facts of the model and its options that can change an answer, besides the weights."""
         return {
             "chat_template": self.encoder.chat_template_digest,
             "format": self.encoder.format,
@@ -105,7 +105,7 @@ class LanguageModel:
         return self.checkpoint.parameter_count(AutoModelForCausalLM)
 
     def foreseen_seconds(self, tokens: int, length: int) -> float:
-        """What computing so many tokens of prompts of this length would take here."""
+        """Return the seconds that so many tokens of prompts of this length would take here."""
         from transformers import AutoModelForCausalLM
 
         return self.checkpoint.foreseen_seconds(AutoModelForCausalLM, self.options, tokens, length)
@@ -128,7 +128,7 @@ class LanguageModel:
 
     @cached_property
     def closing_tokens(self) -> int:
-        """How many tokens the chat template writes after an answer: they are not the answer's own."""
+        """Number of tokens that the chat template writes after an answer: they are not the answer's own."""
         one, other = (
             self.encoder.encode(Prompt((Message("user", "x"), Message("assistant", text)))).ids for text in ("a", "b")
         )

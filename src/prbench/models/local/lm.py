@@ -2,9 +2,9 @@
 
 `#compare` (the default) reads the logits of the letters A and B after a judge's prompt; `#rate` the expectation of a
 digit from 1 to 5; `#loglik` how likely the answer is, per token; `#pmi` how much likelier the user's posts and plan
-make it than those of nobody in particular, which is 0 where neither is shown; `#yes-no` the log-odds of Yes against No,
-as generative reward models are read; `#rank` the letters of a whole list of answers. All are read from logits: no reply
-can be unreadable. A prompt longer than the window is never cut; it is invalid.
+make it than neutral ones, which is 0 where neither is shown; `#yes-no` the log-odds of Yes against No, as generative
+reward models are read; `#rank` the letters of a whole list of answers. All are read from logits: no reply can be
+unreadable. A prompt longer than the window is never cut; it is invalid.
 """
 
 import math
@@ -221,7 +221,7 @@ class YesNoRater(LogitReader):
         return Prompt(judged_conversation(self._template, view))
 
     def rate(self, views: Sequence[AnswerView]) -> Iterator[tuple[int, Outcome]]:
-        """Score each view."""
+        """Score each view by reading logits."""
         return self._read([self.render(view) for view in views])
 
     def _requests(self, prompt: Prompt) -> tuple[LogitRequest, ...]:
@@ -245,7 +245,7 @@ class LikelihoodRater(LogitReader):
         return Prompt((*conversation(self._template, view), Message("assistant", view.answer)))
 
     def rate(self, views: Sequence[AnswerView]) -> Iterator[tuple[int, Outcome]]:
-        """Score each view."""
+        """Score each view by the likelihood of its answer."""
         return self._read([self.render(view) for view in views])
 
     def _requests(self, prompt: Prompt) -> tuple[LogitRequest, ...]:
@@ -259,12 +259,12 @@ class LikelihoodRater(LogitReader):
 
 
 class InformationRater(LikelihoodRater):
-    """Rates by how much likelier this user's posts and plan make the answer than anybody's: information, per token."""
+    """Rater by information per token: how much likelier the user's posts and plan make the answer than neutral ones."""
 
     mode = "pmi"
 
     def render(self, view: AnswerView) -> Prompt:
-        """As for the likelihood, and the same turn with neutral posts and plan in the place of the user's."""
+        """Return the prompt of the likelihood, and the same turn with neutral posts and plan in the user's place."""
         anybody = self._template.render(last_turn(as_anybody(view)))
         return Prompt((*super().render(view).messages, Message(ANYBODY, anybody)))
 

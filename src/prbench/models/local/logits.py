@@ -19,7 +19,7 @@ ANYBODY = "anybody in the user's place"
 
 
 class LogitReader:
-    """What all modes share: a template, one way of asking for logits, one loop over prompts."""
+    """Base of all modes: a template, one way of asking for logits, one loop over prompts."""
 
     mode: ClassVar[str]
 
@@ -30,7 +30,7 @@ class LogitReader:
 
     @cached_property
     def card(self) -> ModelCard:
-        """Who answers, with everything that could change an answer."""
+        """Description of the model, with everything that could change an answer."""
         checkpoint = self._model.checkpoint
         return ModelCard(
             address=f"{checkpoint.address}#{self._fragment}",
@@ -47,12 +47,12 @@ class LogitReader:
 
     @property
     def note(self) -> str | None:
-        """What a user should know about how this model is run; loads the weights."""
+        """Note that a user should know about how this model is run; loads the weights."""
         return self._model.note
 
     @property
     def effort(self) -> Effort:
-        """What reading took so far: tokens, operations, time."""
+        """Effort of reading so far: tokens, operations, time."""
         return self._model.effort
 
     @property
@@ -69,23 +69,23 @@ class LogitReader:
         return self._model.encoder.written_out(_conversation(prompt))
 
     def prepare(self) -> None:
-        """Load the weights."""
+        """Load the weights of the model."""
         _ = self._model.scorer
 
     computes_once: ClassVar[Literal["prefixes"]] = "prefixes"
-    """What several prompts share and is computed once."""
+    """Part that several prompts share and that is computed once."""
 
     def parameter_count(self) -> int:
         """Parameters of the model, from its config alone."""
         return self._model.parameter_count()
 
     def foreseen_seconds(self, tokens: int, length: int) -> float:
-        """What computing so many tokens of prompts of this length would take here."""
+        """Return the seconds that so many tokens of prompts of this length would take here."""
         return self._model.foreseen_seconds(tokens, length)
 
     @abstractmethod
     def _requests(self, prompt: Prompt) -> tuple[LogitRequest, ...]:
-        """What to read for a prompt; nothing where the answer is known without the model."""
+        """Return the logits to read for a prompt; none where the answer is known without the model."""
 
     @abstractmethod
     def _outcome(self, values: list[tuple[float, ...]], usage: dict[str, float]) -> Outcome:

@@ -23,14 +23,14 @@ _named: set[tuple[str, str]] = set()
 
 @dataclass(frozen=True)
 class OwnCode:
-    """Which code computes a checkpoint."""
+    """Code that computes a checkpoint."""
 
     repository: str
     """A hub name or a folder."""
     revision: str
     """The hub commit, or a hash over the folder's `.py` files."""
     classes: Mapping[str, str]
-    """By Auto class, the `module.Class` that stands in for it."""
+    """Name `module.Class` of the class that stands in for each Auto class."""
 
     @cached_property
     def commit(self) -> str | None:
@@ -39,12 +39,12 @@ class OwnCode:
 
     @property
     def allowed(self) -> dict[str, Any]:
-        """What lets transformers run this code and no other."""
+        """Return the arguments that let transformers run this code and no other."""
         return {"trust_remote_code": True, "code_revision": self.commit}
 
     @property
     def record(self) -> dict[str, Any]:
-        """What the model's card says of it."""
+        """Return what the model's card says of the code."""
         return {"repository": self.repository, "revision": self.revision, "classes": dict(self.classes)}
 
     def check_unchanged(self, address: str) -> None:

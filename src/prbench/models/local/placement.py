@@ -12,7 +12,7 @@ _HINT = f"--device-map takes {', '.join(get_args(Strategy))} or a JSON file of m
 
 
 def placement(options: ModelOptions, address: str) -> dict[str, Any]:
-    """What `from_pretrained` is told of where weights go; empty where all of them go to one device."""
+    """Return the arguments of `from_pretrained` on where weights go; empty where all of them go to one device."""
     if options.device_map is None:
         if options.max_memory:
             raise ModelError(f"{address}: --max-memory is given without --device-map", hint="add --device-map auto")
@@ -29,7 +29,7 @@ def placement(options: ModelOptions, address: str) -> dict[str, Any]:
 
 
 def input_device(model: Any) -> Any:
-    """Where a model takes its input: a spread one where its first part is computed, which need not be where it lies."""
+    """Return the device of a model's input: of a spread one, where its first part is computed, not where it lies."""
     if not getattr(model, "hf_device_map", None):
         return model.device
     import torch
@@ -40,7 +40,7 @@ def input_device(model: Any) -> Any:
 
 
 def spread_note(model: Any) -> str | None:
-    """Where a model's parts lie, in one sentence; None where all of them lie on one device."""
+    """Return the devices of a model's parts, in one sentence; None where all of them lie on one device."""
     places = [str(place) for place in (getattr(model, "hf_device_map", None) or {}).values()]
     if len(set(places)) < 2 and "disk" not in places:
         return None

@@ -1,4 +1,4 @@
-"""What raters with local weights have in common: one template, one way of tokenising, one loop over chunks.
+"""Base of raters with local weights: one template, one way of tokenising, one loop over chunks.
 
 Prompts that begin alike are scored together, so that what they share is computed once where the model allows it. A
 prompt that is longer than the window is never cut; it is yielded as invalid, with both numbers.
@@ -44,7 +44,7 @@ class LocalRater:
     @property
     @abstractmethod
     def card(self) -> ModelCard:
-        """Who answers, with everything that could change a score."""
+        """Description of the model, with everything that could change a score."""
 
     @property
     def window(self) -> int | None:
@@ -53,12 +53,12 @@ class LocalRater:
 
     @property
     def note(self) -> str | None:
-        """What a user should know about how this model is run; loads the weights."""
+        """Note that a user should know about how this model is run; loads the weights."""
         return "; ".join(self._notes()) or None
 
     @property
     def effort(self) -> Effort:
-        """What scoring took so far; asking loads no weights."""
+        """Effort of scoring so far; asking loads no weights."""
         return self._plain_effort
 
     @property
@@ -92,7 +92,7 @@ class LocalRater:
 
     @abstractmethod
     def _encoders(self) -> Sequence[PromptEncoder]:
-        """Who turns prompts into tokens, for each of the models behind a score."""
+        """Encoders that turn prompts into tokens, for each of the models behind a score."""
 
     @abstractmethod
     def _networks(self) -> Sequence[Any]:
@@ -110,7 +110,7 @@ class LocalRater:
 
     @property
     def _precision(self) -> dict[str, str]:
-        """What the card says of the weights' precision; a run in full precision says what it always said."""
+        """Return what the card says of the weights' precision; a run in full precision says what it always said."""
         rounded = {} if self._quantize is None else {"quantize": self._quantize}
         return {"dtype": self._options.dtype, **rounded}
 
@@ -164,7 +164,7 @@ class PrefixRater(LocalRater):
 
     @property
     def effort(self) -> Effort:
-        """What scoring took so far; asking loads no weights."""
+        """Effort of scoring so far; asking loads no weights."""
         scorers = self._scorers if "_scorers" in self.__dict__ else ()
         return sum((scorer.effort for scorer in scorers), self._plain_effort)
 
@@ -180,7 +180,7 @@ class PrefixRater(LocalRater):
 
     @abstractmethod
     def _requests(self, item: Item) -> tuple[LogitRequest, ...]:
-        """What each of the scorers is to read."""
+        """Return what each of the scorers is to read."""
 
     @abstractmethod
     def _score(self, values: tuple[tuple[float, ...], ...]) -> float:

@@ -25,7 +25,8 @@ from prbench.errors import AddressError, FileError, MissingExtraError, ModelErro
 __all__ = ["PROVENANCE", "SOURCES", "PackagedModel", "can_pull", "convert_gguf", "is_there", "models_folder", "pull"]
 
 PROVENANCE = "prbench_source.json"
-"""In every folder made here: where its content comes from. It is written last, so a folder that has it is complete."""
+"""File in every folder made here that tells where its content comes from. It is written last, so a folder that has it
+is complete."""
 _BLOCK = 1 << 20
 _HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*(@[\w./-]+)?")
 
@@ -40,10 +41,10 @@ class PackagedModel(NamedTuple):
     files: Mapping[str, tuple[str, str]]
     """Path in the wheel → name in the folder and sha256."""
     model: str
-    """What it is, under the name that its authors gave it."""
+    """Name that its authors gave the model."""
     licence: str
     megabytes: int
-    """Of the download."""
+    """Size of the download in megabytes."""
 
 
 SOURCES: dict[str, PackagedModel] = {
@@ -84,7 +85,7 @@ SOURCES: dict[str, PackagedModel] = {
 
 
 def models_folder() -> Path:
-    """Where weights are kept between runs."""
+    """Return the folder that keeps weights between runs."""
     return cache_folder() / "models"
 
 

@@ -13,7 +13,7 @@ SHIPPED = Path(__file__).parents[2] / "data" / "embedded" / "models"
 
 
 def shipped_folder(address: str) -> Path | None:
-    """Where the package holds the model of this address; None where it ships none, or a folder goes before.
+    """Return the package's folder of the model at this address; None where none ships, or a folder goes before.
 
     Example:
         >>> shipped_folder("personal:reference").name, shipped_folder("personal:runs/mine")

@@ -25,7 +25,7 @@ Width = Annotated[int, Field(ge=0, le=2**20)]
 
 
 class TrainingFacts(Frozen):
-    """What a model has seen."""
+    """Facts of a model's training."""
 
     suite: str
     fingerprint: str
@@ -38,7 +38,7 @@ class TrainingFacts(Frozen):
     extra_texts: int = 0
     """Texts that the encoder was tuned on: passages from outside the split, and windows of its answers and posts."""
     portion: Mapping[str, Any] = Field(default_factory=dict)
-    """What part of the training material it was given, where that was not all of it."""
+    """Part of the training material that it was given, where that was not all of it."""
     seed: int = 0
     steps: int = 0
     validation: Mapping[str, Any] = Field(default_factory=dict)
@@ -46,13 +46,13 @@ class TrainingFacts(Frozen):
 
     @property
     def told(self) -> dict[str, Any]:
-        """What a model's card says of it."""
+        """Return what a model's card says of the training."""
         found = self.model_dump(mode="json", include={"suite", "split", "pairs", "users", "portion"})
         return {name: value for name, value in found.items() if value != {}}
 
 
 class PersonalRecord(Frozen):
-    """What a trained model is: everything needed to score again, and where it comes from."""
+    """Record of a trained model: everything needed to score again, and where it comes from."""
 
     method: str
     settings: Mapping[str, Any] = Field(default_factory=dict)
@@ -86,7 +86,7 @@ def save_record(folder: Path, record: PersonalRecord) -> None:
 
 
 def read_record(folder: Path, address: str) -> PersonalRecord:
-    """What the model in a folder is."""
+    """Read the record of the model in a folder."""
     path = folder / RECORD
     if not files.exists(path, raises=ModelError):
         begun = ", a training that was interrupted" if (folder / "checkpoint.pt").is_file() else ""

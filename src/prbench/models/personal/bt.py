@@ -1,4 +1,4 @@
-"""`bt`: one reward for everybody (Bradley and Terry 1952). On mirrored pairs it must stay at ½."""
+"""`bt`: one reward for all users (Bradley and Terry 1952). On mirrored pairs it must stay at ½."""
 
 from typing import ClassVar
 
@@ -12,7 +12,7 @@ class BradleyTerry(Method):
     """r(x, u) = w·x + m(x), with a linear part and a small perceptron; the user is not read.
 
     Args:
-        width: Of posts and items.
+        width: Width of posts and items.
         hidden: Width of the perceptron.
         dropout: Share of an item's values left out while training.
     """
@@ -28,9 +28,9 @@ class BradleyTerry(Method):
         )
 
     def person(self, person: Person) -> State:
-        """Nothing."""
+        """Return an empty state, since nothing is known of a user."""
         return ()
 
     def reward(self, state: State, items_BCF: Tensor) -> Tensor:
-        """The same for every user."""
+        """Return the reward of each item, the same for every user."""
         return (self.linear(items_BCF) + self.perceptron(items_BCF)).squeeze(-1)

@@ -22,7 +22,7 @@ from prbench.rank import BM25
 from prbench.types import AnswerView, Channel, Judgment, Message, Post, Prompt
 
 FOLDER = "cross"
-"""Where the weights lie, beside the record."""
+"""Folder of the weights, beside the record."""
 _SPECIAL = 3
 """Tokens around a text pair."""
 
@@ -73,12 +73,12 @@ class CrossRater(SequenceClassifier):
 
     Args:
         folder: Where the trained model lies.
-        record: What it is.
+        record: Record of the model.
         options: Device and batches; precision and window are those of the training.
     """
 
     adapts: ClassVar[bool] = False
-    """`fit_user` takes no judgments."""
+    """Whether the model adapts to users: `fit_user` takes no judgments."""
 
     def __init__(self, folder: Path, record: artifact.PersonalRecord, options: ModelOptions) -> None:
         checkpoint = Checkpoint.open(str(folder / FOLDER), f"personal:{folder}")
@@ -89,7 +89,7 @@ class CrossRater(SequenceClassifier):
 
     @cached_property
     def card(self) -> ModelCard:
-        """Who answers."""
+        """Description of the model that answers."""
         return ModelCard(
             address=self._checkpoint.address,
             revision=self._checkpoint.revision,
@@ -120,5 +120,5 @@ class CrossRater(SequenceClassifier):
 
 
 def chooser(tokenizer: Any, record: artifact.PersonalRecord) -> PieceChooser:
-    """What a model of this record reads of a user."""
+    """Return the chooser of what a model of this record reads of a user."""
     return PieceChooser(tokenizer, budget=int(record.settings["budget"]), window=record.post_window)

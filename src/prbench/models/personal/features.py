@@ -29,7 +29,7 @@ _CHUNK = 1024
 
 
 def encoder_revision(encoder: Any) -> str:
-    """Which weights an encoder has: their hash where it has a checkpoint, else its name."""
+    """Return the revision of an encoder's weights: their hash where it has a checkpoint, else its name."""
     inner = getattr(encoder, "encoder", encoder)
     return str(getattr(getattr(inner, "checkpoint", None), "revision", "") or inner.name)
 
@@ -64,7 +64,7 @@ class FeatureStore:
 
     @property
     def name(self) -> str:
-        """Which encoder, with its revision."""
+        """Name of the encoder, with its revision."""
         return self.encoder.name
 
     def encode(self, texts: Sequence[str]) -> Vectors:
@@ -79,14 +79,14 @@ class FeatureStore:
         return np.asarray(self._table[[self._rows[key] for key in keys]])
 
     def missing(self, texts: Iterable[str]) -> set[str]:
-        """Of some texts, those whose vectors are still to be computed."""
+        """Return those of some texts whose vectors are still to be computed."""
         if self.folder.is_dir():
             with files.locked(self.folder / "lock"):
                 self._refresh()
         return {text for text in texts if _key(text) not in self._rows}
 
     def foreseen_seconds(self, tokens: int, length: int) -> float:
-        """What computing the vectors of texts of so many tokens would take here."""
+        """Return the seconds that computing the vectors of texts of so many tokens would take here."""
         inner: Any = self.encoder
         return float(inner.foreseen_seconds(tokens, length)) if hasattr(inner, "foreseen_seconds") else 0.0
 
@@ -148,7 +148,7 @@ class FeatureStore:
         _append_after(self.folder / "keys.bin", self._read * _KEY_BYTES, b"".join(keys))
 
     def _refresh(self) -> None:
-        """Read the keys that are new and map the rows; forget all where somebody removed the files."""
+        """Read the keys that are new and map the rows; forget all where the files were removed."""
         named, keyed, table = (self.folder / name for name in ("width", "keys.bin", "vectors.f32"))
         width, keys, count = 0, b"", 0
         hint = "remove that folder, and its texts are embedded again"

@@ -15,7 +15,7 @@ class GroupPreference(Method):
     Candidates read the context and not each other, so a score does not depend on what else is asked.
 
     Args:
-        width: Of posts and items.
+        width: Width of posts and items.
         hidden: Width of the tokens.
         layers: Depth.
         heads: Attention heads.
@@ -38,7 +38,7 @@ class GroupPreference(Method):
         self.head = nn.Linear(hidden, 1)
 
     def person(self, person: Person) -> State:
-        """Which tokens of the context are there, and the context as each layer meets it: once for all candidates."""
+        """Return the tokens of the context that are there, and the context at each layer: once for all candidates."""
         shots = self.chosen(self.drop(person.chosen_BSF)) + self.rejected(self.drop(person.rejected_BSF))
         start = self.start.expand(len(person.posts_BPD), -1, -1)
         context = torch.cat([start, self.post(self.drop(person.posts_BPD)), shots], dim=1)
@@ -49,7 +49,7 @@ class GroupPreference(Method):
         return there, *contexts
 
     def reward(self, state: State, items_BCF: Tensor) -> Tensor:
-        """What the transformer says at each candidate."""
+        """Return the transformer's output at each candidate."""
         there, *contexts = state
         asked = self.item(self.drop(items_BCF))
         for layer, context in zip(self.layers, contexts, strict=True):

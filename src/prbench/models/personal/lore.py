@@ -17,7 +17,7 @@ class RewardBasis(Method):
     all that a new user costs.
 
     Args:
-        width: Of posts and items.
+        width: Width of posts and items.
         basis: K.
         dropout: Share of values left out while training.
         ridge: How strongly shots are held to what the posts say.
@@ -47,6 +47,6 @@ class RewardBasis(Method):
         return (weights,)
 
     def reward(self, state: State, items_BCF: Tensor) -> Tensor:
-        """The basis rewards, weighed."""
+        """Return the basis rewards, weighed by the user's state."""
         (weights,) = state
         return (self.basis(self.drop(items_BCF)) * weights[:, None]).sum(-1)

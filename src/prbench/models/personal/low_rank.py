@@ -48,7 +48,7 @@ def adapt(model: nn.Module, rank: int, layers: int = 0) -> None:
 
 
 def delta(model: nn.Module) -> dict[str, Tensor]:
-    """What was learned, by the path of each layer, in half precision."""
+    """Return what was learned, by the path of each layer, in half precision."""
     return {
         f"{path}.{part}": getattr(module, part).detach().to(torch.float16).contiguous()
         for path, module in model.named_modules()

@@ -1,4 +1,4 @@
-"""What every trainable method is: a module that makes a state of what is known of a user and rewards items by it."""
+"""Protocol of trainable methods: a module makes a state of what is known of a user and rewards items by it."""
 
 from abc import ABC, abstractmethod
 from importlib import import_module
@@ -16,7 +16,7 @@ State = tuple[Tensor, ...]
 
 
 class Width(NamedTuple):
-    """How wide the vectors are that a method reads."""
+    """Width of the vectors that a method reads."""
 
     post: int
     item: int
@@ -38,7 +38,7 @@ class Method(nn.Module, ABC):
 
     @abstractmethod
     def person(self, person: Person) -> State:
-        """What there is to know of each user, once for all candidates; adapts to the shots where there are any."""
+        """Return the state of each user, once for all candidates; adapts to the shots where there are any."""
 
     @abstractmethod
     def reward(self, state: State, items_BCF: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ class IdealPoint(Method):
     where they must, since ‖f(x⁻) − a‖² − ‖f(x⁺) − a‖² is linear in a and so in w.
 
     Args:
-        width: Of posts and items.
+        width: Width of posts and items.
         prototypes: K.
         space: M, the width of the space in which items and users are points.
         dropout: Share of values left out while training.
@@ -49,7 +49,7 @@ class IdealPoint(Method):
         return (mixture @ self.prototypes,)
 
     def _judged(self, person: Person, ideal_BM: Tensor) -> Tensor:
-        """How the labelled pairs move the mixture, (B, K)."""
+        """Return the change of the mixture by the labelled pairs, (B, K)."""
         better, worse = self.place(person.chosen_BSF), self.place(person.rejected_BSF)
         scale = ideal_BM.shape[-1] ** 0.5
         offset = ((worse**2).sum(-1) - (better**2).sum(-1)) / scale

@@ -1,4 +1,4 @@
-"""What is known of the users of a batch, as padded tensors: pieces of their posts, and pairs they have judged.
+"""Knowledge of the users of a batch, as padded tensors: pieces of their posts, and pairs they have judged.
 
 Shape letters: B persons, P pieces, S shots (labelled pairs), C candidates, D width of a vector, F width of an item.
 An item is an answer beside its question: the mean vector of the answer's pieces and the question's vector, joined.
@@ -15,24 +15,24 @@ from prbench.types import Judgment
 
 
 class Person(NamedTuple):
-    """What is known of B users; an empty profile and no shots are a stranger."""
+    """Knowledge of B users; an empty profile and no shots are a stranger."""
 
     posts_BPD: Tensor
     posts_mask_BP: Tensor
-    """1 where there is a piece."""
+    """Mask of the pieces: 1 where there is one."""
     chosen_BSF: Tensor
     rejected_BSF: Tensor
     shots_mask_BS: Tensor
-    """1 where there is a labelled pair."""
+    """Mask of the shots: 1 where there is a labelled pair."""
 
     @property
     def shots_BSF(self) -> Tensor:
-        """How the chosen item differs from the rejected one."""
+        """Difference of the chosen item from the rejected one."""
         return self.chosen_BSF - self.rejected_BSF
 
 
 class Known(NamedTuple):
-    """What is known of one user: rows of pieces, and of chosen and rejected items."""
+    """Knowledge of one user: rows of pieces, and of chosen and rejected items."""
 
     posts_PD: Tensor
     chosen_SF: Tensor

@@ -22,7 +22,7 @@ from prbench.rank import TextEncoder
 from prbench.types import AnswerView, Channel, Judgment, Message, Outcome, Prompt
 
 if TYPE_CHECKING:
-    from prbench.models.personal.contrast import ContrastRanker
+    from prbench.models.personal.contrast_ranker import ContrastRanker
     from prbench.models.personal.cross import CrossRater
 
 _CHUNK = 256
@@ -32,14 +32,14 @@ _KEPT = 1024
 
 
 class PersonalRater:
-    """Scores an answer for the user whose posts, plan or judgments it is given.
+    """Rater of an answer for the user whose posts, plan or judgments it is given.
 
-    A user without any of these is a stranger: the score is what the method gives to everybody. What a plan says is read
+    A user without any of these is a stranger: the score is what the method gives to all users. What a plan says is read
     as if the user had written it.
 
     Args:
         folder: Where the trained model lies.
-        record: What it is.
+        record: Record of the model.
         method: The module, with its weights.
         encoder: Maps texts to vectors.
         address: What it is called; default: by its folder.
@@ -58,7 +58,7 @@ class PersonalRater:
 
     @cached_property
     def card(self) -> ModelCard:
-        """Who answers."""
+        """Description of the model that answers."""
         return ModelCard(
             address=self._address,
             revision=artifact.revision(self._folder),
@@ -137,7 +137,7 @@ class PersonalRater:
         }
 
     def foreseen_seconds(self, tokens: int, length: int) -> float:
-        """What embedding texts of so many tokens would take here."""
+        """Return the seconds that embedding texts of so many tokens would take here."""
         encoder = self._reader.encoder
         return encoder.foreseen_seconds(tokens, length) if isinstance(encoder, FeatureStore) else 0.0
 
@@ -184,7 +184,7 @@ def load(rest: str, options: ModelOptions) -> "PersonalRater | CrossRater | Cont
 
         return CrossRater(folder, record, options)
     if record.method == "contrast":
-        from prbench.models.personal.contrast import ContrastRanker
+        from prbench.models.personal.contrast_ranker import ContrastRanker
 
         return ContrastRanker(folder, record, options, address)
     try:

@@ -1,4 +1,4 @@
-"""From texts to the vectors a method reads: pieces of posts, and items (an answer beside its question)."""
+"""Reader that turns texts into the vectors of a method: pieces of posts, and items (an answer beside its question)."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -35,7 +35,7 @@ class Reader:
 
     @cached_property
     def width(self) -> Width:
-        """How wide pieces and items are; asks the encoder for one vector."""
+        """Width of pieces and items; asks the encoder for one vector."""
         wide = int(self.encoder.encode(["width"]).shape[1])
         return Width(post=wide, item=2 * wide)
 
@@ -64,7 +64,7 @@ class Reader:
         return _tensor(np.concatenate([answers, questions], axis=1))
 
     def known(self, posts: Sequence[str], judgments: Sequence[Judgment] = ()) -> Known:
-        """What is known of one user."""
+        """Return what is known of one user."""
         chosen = self.items([(judgment.question, judgment.chosen) for judgment in judgments])
         rejected = self.items([(judgment.question, judgment.rejected) for judgment in judgments])
         return Known(self.posts(posts), chosen, rejected)

@@ -25,7 +25,7 @@ class StanceEncoder:
 
     Args:
         encoder: The tuned encoder, whose vectors have length 1.
-        folder: Where its head lies.
+        folder: Folder of its head.
         vectors: Whether the encoder's own vector follows the stances.
     """
 
@@ -51,16 +51,16 @@ class StanceEncoder:
 
     @property
     def name(self) -> str:
-        """Which encoder, with its revision."""
+        """Name of the encoder, with its revision."""
         return f"{self._encoder.name}#stances{'+vectors' if self._vectors else ''}"
 
     @property
     def checkpoint(self) -> Any:
-        """The tuned encoder's own."""
+        """Checkpoint of the tuned encoder."""
         return self._encoder.checkpoint  # type: ignore[attr-defined]
 
     def foreseen_seconds(self, tokens: int, length: int) -> float:
-        """What the tuned encoder would take for texts of so many tokens."""
+        """Return the seconds that the tuned encoder would take for texts of so many tokens."""
         return float(self._encoder.foreseen_seconds(tokens, length))  # type: ignore[attr-defined]
 
     def encode(self, texts: Sequence[str]) -> Vectors:

@@ -2,7 +2,7 @@
 
 The vectors must come from `embed:DIR#stances`: for each axis the probability that a text stands at the one pole and at
 the other. There is little left to learn, so twenty users suffice, and what it believes of a user can be read off. With
-`embed:DIR#stances+vectors` the encoder's own vector stands behind them and carries what everybody likes.
+`embed:DIR#stances+vectors` the encoder's own vector stands behind them and carries what all users like.
 """
 
 from typing import ClassVar
@@ -48,7 +48,7 @@ class Stances(Method):
         self.blind = nn.Sequential(nn.Dropout(dropout), nn.Linear(self.rest, 1)) if self.rest else None
 
     def person(self, person: Person) -> State:
-        """Where the user stands on each axis, (B, K), between −1 and 1; 0 for a stranger."""
+        """Return the stance of the user on each axis, (B, K), between −1 and 1; 0 for a stranger."""
         first, second = self._poles(person.posts_BPD)
         mask = person.posts_mask_BP[..., None]
         logits = (self.sharpness * (first + second)).masked_fill(mask == 0, float("-inf"))
@@ -59,7 +59,7 @@ class Stances(Method):
         return (torch.tanh(self.clarity * told + self.shot_gain * judged),)
 
     def reward(self, state: State, items_BCF: Tensor) -> Tensor:
-        """The stances of the item, weighed by the user's, and what everybody likes."""
+        """Return the stances of the item, weighed by the user's, and what all users like."""
         (user,) = state
         rewards = (self.gain * user[:, None] * self._stance(items_BCF)).sum(-1)
         if self.blind is None:

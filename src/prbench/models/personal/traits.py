@@ -1,4 +1,4 @@
-"""What `contrast` sees of an answer: its terms, a few counts, and its vector.
+"""Traits of an answer that `contrast` sees: its terms, a few counts, and its vector.
 
 The counts say how a text is made (length, lists, figures, marks, address) and whether it can be an answer at all: an
 empty, repeated or scrambled text, one on another subject, or a copy of what the user wrote stands out in them.
@@ -14,13 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from prbench.models.ngrams import NGrams, SparseRow, words
-from prbench.models.personal.pieces import pieces
 from prbench.rank import TextEncoder
 
 Floats = npt.NDArray[np.float64]
 
 TERMS_SCALE, COUNTS_SCALE, VECTOR_SCALE = 1.0, 0.3, 0.5
-"""Of the three parts against each other under one penalty; chosen on validation."""
+"""Scales of the three parts against each other under one penalty; chosen on validation."""
 _NUMBERED = re.compile(r"^\s*\d+[.)]", re.MULTILINE)
 _SENTENCE = re.compile(r"[.!?]+")
 _OWN, _YOURS = frozenset({"i", "my", "me", "we", "our"}), frozenset({"you", "your"})
@@ -28,20 +27,25 @@ _LONG_WORD = 7
 _RUN = 5
 """Words in a run that is looked for in the posts."""
 COUNTS, TELLING = 21, 7
-"""How many counts there are, and how many of them, the last ones, tell whether a text is an answer at all."""
+"""Number of counts, and of those, the last ones, that tell whether a text is an answer at all."""
 _ANYTHING = "width"
 
 
 class Traits(NamedTuple):
-    """One answer."""
+    """Traits of one answer."""
 
     terms: SparseRow
     dense: Floats
     """Counts, then the vector, scaled."""
 
+    @property
+    def vector(self) -> Floats:
+        """The vector alone, of length 1."""
+        return self.dense[COUNTS:] / VECTOR_SCALE
+
 
 class TraitReader:
-    """Reads answers.
+    """Reader of the traits of answers.
 
     Args:
         grams: The terms that are known.
@@ -71,15 +75,15 @@ class TraitReader:
 
     def prepare(self, texts: Sequence[str]) -> None:
         """Embed everything that will be asked for in one go."""
-        self._encoder.encode(list(dict.fromkeys(piece for text in texts if words(text) for piece in pieces(text, 1))))
+        self._encoder.encode(list(dict.fromkeys(text for text in texts if words(text))))
 
     def _vectors(self, texts: Sequence[str]) -> Floats:
-        """The mean vector of each text's sentences; zeros for a text without words."""
-        parts = [pieces(text, 1) if words(text) else [] for text in texts]
-        vectors = self._encoder.encode([piece for part in parts for piece in part] or [_ANYTHING]).astype(np.float64)
-        bounds = np.cumsum([0, *map(len, parts)])
-        nothing = np.zeros(vectors.shape[1])
-        return np.stack([vectors[start:end].mean(0) if end > start else nothing for start, end in pairwise(bounds)])
+        """The vector of each text; zeros for a text without words."""
+        told = [text for text in texts if words(text)]
+        vectors = self._encoder.encode(told or [_ANYTHING]).astype(np.float64)
+        found = np.zeros((len(texts), vectors.shape[1]))
+        found[[place for place, text in enumerate(texts) if words(text)]] = vectors[: len(told)]
+        return found
 
     def _counts(self, question: str, answer: str, nearness: float, runs: set[tuple[str, ...]]) -> Floats:
         found, asked = words(answer), set(words(question))

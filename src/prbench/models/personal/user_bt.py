@@ -20,7 +20,7 @@ class UserBradleyTerry(Method):
     takes a stance sₖ(x). A labelled pair says directly on which side of each stance the user is.
 
     Args:
-        width: Of posts and items.
+        width: Width of posts and items.
         stances: K.
         dropout: Share of values left out while training.
         blind: Whether there is a part b(x) that is the same for all users.
@@ -38,7 +38,7 @@ class UserBradleyTerry(Method):
         self.shot_gain = nn.Parameter(torch.ones(stances))
 
     def person(self, person: Person) -> State:
-        """Where the user stands, (B, K), between −1 and 1; 0 for a stranger."""
+        """Return the stances of the user, (B, K), between −1 and 1; 0 for a stranger."""
         posts = self.drop(person.posts_BPD)
         mask = person.posts_mask_BP[..., None]
         weights = torch.nan_to_num(self.key(posts).masked_fill(mask == 0, float("-inf")).softmax(1))
@@ -48,7 +48,7 @@ class UserBradleyTerry(Method):
         return (torch.tanh(told + self.shot_gain * judged),)
 
     def reward(self, state: State, items_BCF: Tensor) -> Tensor:
-        """The stances of the item, weighed by the user's, and what everybody likes."""
+        """Return the stances of the item, weighed by the user's, and what all users like."""
         (user,) = state
         items = self.drop(items_BCF)
         rewards = (self.stance(items) * user[:, None]).sum(-1)

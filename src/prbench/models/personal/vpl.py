@@ -16,7 +16,7 @@ class VariationalPreference(Method):
     prior, and the mean of q scores.
 
     Args:
-        width: Of posts and items.
+        width: Width of posts and items.
         latent: Width of z.
         hidden: Width of the perceptrons.
         beta: Weight of the KL term.

@@ -170,7 +170,7 @@ class ChatGenerator:
 
     @property
     def card(self) -> ModelCard:
-        """Who answers; never the key."""
+        """Description of the model that answers; never the key."""
         return self._card
 
     @property
@@ -185,12 +185,12 @@ class ChatGenerator:
 
     @property
     def peak_flops(self) -> None:
-        """Not known of a machine that is not ours."""
+        """Peak speed, not known of a machine that is not ours."""
         return
 
     @property
     def note(self) -> str | None:
-        """What this endpoint was found not to take, and how much was thought."""
+        """Note on what this endpoint was found not to take, and how much was thought."""
         return self._completions.note
 
     def length(self, prompt: Prompt) -> int:
@@ -242,7 +242,7 @@ class ChatGenerator:
 
 
 class _Judge(ChatGenerator):
-    """What all judges share: a template and the decoding parameters of the user."""
+    """Base of all judges: a template and the decoding parameters of the user."""
 
     mode: Mode
 
@@ -347,6 +347,6 @@ class ChatRanker(_Judge):
 
 
 def _shared(prompt: Prompt, view: View) -> int:
-    """How much of the prompt every call for this user begins with: up to the end of the last post."""
+    """Return how much of the prompt every call for this user begins with: up to the end of the last post."""
     text = prompt.messages[-1].content
     return max((text.rfind(post.text) + len(post.text) for post in view.posts if post.text in text), default=0)

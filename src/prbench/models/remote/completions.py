@@ -7,7 +7,8 @@ the endpoint's own error, and told in the run's record. A refusal that meets eve
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -31,16 +32,16 @@ _MOST_CHARACTERS = 200_000
 _SPEAKING = 1024
 """The default limit on a reply's tokens: ample for a verdict, too little for a model that thinks before it."""
 _THINKING = 16_384
-"""What a model that thinks is given in its place."""
+"""Largest number of tokens for a model that thinks, in its place."""
 _HOPELESS = 5
-"""As many first calls, all refused for one reason, are enough to know that the others would be."""
+"""Number of first calls, all refused for one reason, that are enough to know that the others would be."""
 _REFUSING = frozenset({400, 422})
 _UNSUPPORTED = re.compile(
     r"unsupported|not supported|does not support|not support|unrecognized|unknown|unexpected|invalid|extra|forbidden"
     r"|not permitted|not allowed|deprecated|only the default|cannot be used",
     re.IGNORECASE,
 )
-"""How endpoints say that a parameter is at fault."""
+"""Words by which endpoints say that a parameter is at fault."""
 _LONGEST_COMPLAINT = 4000
 _OTHER_WORD = {"max_tokens": "max_completion_tokens"}
 _LENGTH_LIMITS = frozenset({"max_tokens", "max_completion_tokens", "maxOutputTokens"})
@@ -57,11 +58,11 @@ _DISPENSABLE = {
 
 
 class Completion(NamedTuple):
-    """What a chat model wrote."""
+    """Reply of a chat model."""
 
     text: str
     finish: str
-    """`stop`, `length` or `refused`."""
+    """Reason why the text ended: `stop`, `length` or `refused`."""
     usage: dict[str, float]
     """Tokens, cost and latency, as an `Outcome` takes them."""
     thought: bool = False
@@ -71,7 +72,7 @@ class Completion(NamedTuple):
 
     @property
     def cut_off(self) -> str:
-        """Where the text stopped, for a message."""
+        """Place where the text stopped, for a message."""
         spent = f"{self.usage['tokens_out'] or 'too many'} tokens"
         if self.thought and not self.text.strip():
             return f"cut off while thinking, after {spent}: raise --max-tokens"
@@ -115,11 +116,11 @@ class Completions:
         self._answered = False
         self._refusals: dict[str, int] = {}
         self.effort = Effort()
-        """Over the replies that say how much of the prompt the server's prefix cache held."""
+        """Effort over the replies that say how much of the prompt the server's prefix cache held."""
 
     @property
     def note(self) -> str | None:
-        """What was changed for this endpoint, and how much was thought; None where nothing was."""
+        """Note on what was changed for this endpoint, and how much was thought; None where nothing was."""
         said = list(self._learned.values())
         if self._thought_tokens:
             said.append(f"{self._thought_tokens:,} of {self._written_tokens:,} tokens written were thoughts")
@@ -137,7 +138,18 @@ class Completions:
         async def job(client: httpx.AsyncClient, index: int) -> Outcome:
             return await self._answer(client, call(index), partial(read, index), meter)
 
-        return stream(count, job, self.wire.open, self.concurrency)
+        return self._unless_hopeless(stream(count, job, self.wire.open, self.concurrency))
+
+    def _unless_hopeless(self, replies: Generator[tuple[int, Outcome]]) -> Iterator[tuple[int, Outcome]]:
+        """Hold refusals back until a call is answered: a run in which all are refused ends and records none of them."""
+        held: list[tuple[int, Outcome]] = []
+        with closing(replies):
+            for reply in replies:
+                held.append(reply)
+                if self._answered or _alike(reply[1].reason) not in self._refusals:
+                    yield from held
+                    held.clear()
+        yield from held
 
     async def _answer(
         self, client: httpx.AsyncClient, call: Call, read: Callable[[Completion], Outcome], meter: Meter | None
@@ -192,7 +204,7 @@ class Completions:
             meter.abandon(number)
 
     def _cleared(self, said: Said) -> Said:
-        """Without the key, which a server may have sent in pieces that only together are one."""
+        """Remove the key from a reply, which a server may have sent in pieces that only together are one."""
         return said if said.text is None else said._replace(text=self.wire.without_key(said.text))
 
     def _fitted(self, call: Call) -> Call:
@@ -234,7 +246,7 @@ class Completions:
         """End the run where every first call is refused for one reason: the others would be, too."""
         if self._answered or error.status not in _REFUSING:
             return
-        reason = re.sub(r"[0-9]+", "#", error.reason)[:120]
+        reason = _alike(error.reason)
         self._refusals[reason] = self._refusals.get(reason, 0) + 1
         if self._refusals[reason] >= _HOPELESS:
             raise ModelError(
@@ -249,9 +261,10 @@ class Completions:
         if before is not None:
             usage = {name: value + before.usage[name] for name, value in usage.items()}
         text = said.text or ""
-        thought = said.thought or (said.finish == "length" and "<think" in text and "</think" not in text)
-        if thought and said.finish == "length" and "</think" not in text and "<think" in text:
+        if said.finish == "length" and "<think" in text and "</think" not in text:
             text = ""  # all of it was thought
+        # Tokens that were spent on no text were spent on thoughts, also where the endpoint does not show them.
+        thought = said.thought or (said.finish == "length" and not text.strip())
         finish = "refused" if said.finish == "refused" or (said.text is None and said.finish == "stop") else said.finish
         return Completion(text, finish, usage, thought, said.tokens)
 
@@ -287,6 +300,11 @@ class Completions:
         return self.price.most_usd(size, max(limits, default=_THINKING) * max(1, replies))
 
 
+def _alike(reason: str) -> str:
+    """A refusal without its numbers: two that differ in nothing else have one cause."""
+    return re.sub(r"[0-9]+", "#", reason)[:120]
+
+
 def _numbers(body: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     """The whole numbers of a request by name, at any depth."""
     for name, value in body.items():
@@ -297,7 +315,7 @@ def _numbers(body: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
 
 
 def _complaint(text: str) -> str:
-    """What an error reply says of the request, without its general kind (`invalid_request_error`)."""
+    """Return what an error reply says of the request, without its general kind (`invalid_request_error`)."""
     try:
         value = json.loads(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""How chat models are spoken to: the request and the reply of each provider, and nothing of what is asked.
+"""Dialects of chat models: the request and the reply of each provider, and nothing of what is asked.
 
 `OpenAI` is what OpenAI, vLLM, llama.cpp, Ollama, OpenRouter and others serve; `Anthropic` and `Gemini` are those
 providers' own. Written from the public documentation of November 2026 and tried on scripted servers only.
@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from prbench.types import Prompt
 
 MOST_TOKENS = 10**9
-"""More tokens than any call has: a server that reports them is not counting."""
+"""Number of tokens that no call has: a server that reports more is not counting."""
 Tokens = Field(default=0, ge=0, le=MOST_TOKENS)
 Few = Field(default=[], fail_fast=True)
 """A list that is refused at its first fault: a reply may hold millions of them, and each would be kept."""
@@ -31,21 +31,21 @@ class Call(NamedTuple):
 
 
 class Said(NamedTuple):
-    """What a reply holds."""
+    """Content of a reply."""
 
     text: str | None
     finish: str
-    """`stop`, `length` or `refused`."""
+    """Reason why the text ended: `stop`, `length` or `refused`."""
     thought: bool = False
     """Whether the model thought before it spoke, or instead."""
     tokens_in: int = 0
     tokens_out: int = 0
-    """With those of the thoughts."""
+    """Tokens of the reply, with those of the thoughts."""
     tokens_thought: int = 0
     tokens_cached: int | None = None
-    """Of the prompt's, those that the server had computed before; None where it does not say."""
+    """Tokens of the prompt that the server had computed before; None where it does not say."""
     tokens_stored: int = 0
-    """Of the prompt's, those that the server put into its cache, where it says so."""
+    """Tokens of the prompt that the server put into its cache, where it says so."""
     tokens: tuple[tuple[str, dict[str, float]], ...] = ()
     """Each token of the text, with the log-probabilities of its rivals, where they were asked for."""
 
@@ -63,11 +63,11 @@ class Dialect(Protocol):
     """Parameters that it has words for."""
 
     def headers(self, key: str) -> dict[str, str]:
-        """How the key is sent."""
+        """Return the headers that send the key."""
         ...
 
     def path(self, model: str) -> str:
-        """Where requests for a model go."""
+        """Return the path of requests for a model."""
         ...
 
     def request(self, model: str, call: Call) -> dict[str, Any]:
@@ -75,7 +75,7 @@ class Dialect(Protocol):
         ...
 
     def read(self, body: Any) -> Said:
-        """What a reply says."""
+        """Read the content of a reply."""
         ...
 
 
@@ -121,14 +121,14 @@ class _OpenAIUsage(BaseModel):
 
 
 class _OpenAIBody(BaseModel):
-    """What of a reply is read; other fields may come and are ignored."""
+    """Fields of a reply that are read; other fields may come and are ignored."""
 
     choices: list[_OpenAIChoice] = Field(min_length=1, fail_fast=True)
     usage: _OpenAIUsage | None = None
 
 
 class OpenAI:
-    """POST {base}/chat/completions."""
+    """Dialect of OpenAI: POST {base}/chat/completions."""
 
     name = "chat"
     key_variable = "OPENAI_API_KEY"
@@ -137,7 +137,7 @@ class OpenAI:
     abilities = frozenset({"max_tokens", "temperature", "seed", "stop", "schema", "logprobs"})
 
     def headers(self, key: str) -> dict[str, str]:
-        """As a bearer token."""
+        """Send the key as a bearer token."""
         return {"Authorization": f"Bearer {key}"}
 
     def path(self, model: str) -> str:
@@ -156,7 +156,7 @@ class OpenAI:
         return {"model": model, "messages": [turn._asdict() for turn in call.prompt.messages], **parameters}
 
     def read(self, body: _OpenAIBody) -> Said:
-        """The first choice."""
+        """Read the first choice of a reply."""
         choice, used = body.choices[0], body.usage or _OpenAIUsage()
         message = choice.message
         thought_tokens = (used.completion_tokens_details and used.completion_tokens_details.reasoning_tokens) or 0

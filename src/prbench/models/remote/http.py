@@ -39,7 +39,7 @@ class _Health(BaseModel):
     revision: str = ""
     reads: frozenset[Channel] = frozenset()
     context: str = ""
-    """Of a reward server of ours: what it shows the model of a user."""
+    """Context of a reward server of ours: what it shows the model of a user."""
 
 
 class _Error(BaseModel):
@@ -119,7 +119,7 @@ class HttpRater:
 
     @property
     def card(self) -> ModelCard:
-        """Who answers, as the server says."""
+        """Description of the model, as the server gives it."""
         return self._card
 
     def render(self, view: AnswerView) -> Prompt:
@@ -138,7 +138,7 @@ class HttpRater:
             yield from enumerate(outcomes, starts[number])
 
     def _item(self, view: AnswerView) -> dict[str, Any]:
-        """Only what the model reads, so that what it cannot see does not make two calls of one."""
+        """Return only what the model reads, so that what it cannot see does not make two calls of one."""
         reads = self._card.reads
         posts = view.posts if Channel.POSTS in reads else ()
         return {
@@ -178,7 +178,7 @@ class HttpRater:
 
 
 def _told(refused: StatusRefused, count: int) -> _Scores | None:
-    """What a server says of each item where it could score none of them."""
+    """Return what a server says of each item where it could score none of them."""
     try:
         body = _Scores.model_validate_json(refused.text)
     except ValidationError:

@@ -1,4 +1,4 @@
-"""In which order calls are sent: what begins alike follows each other, so that a server's prefix cache is of use.
+"""Order in which calls are sent: prompts that begin alike follow each other, for a server's prefix cache.
 
 The order looks at nothing but what is shown, so it cannot tell a model which answer is the chosen one.
 """

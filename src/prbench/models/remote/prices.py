@@ -1,4 +1,4 @@
-"""What a hosted model costs, from the public list `genai-prices` where that package is installed.
+"""Price of a hosted model, from the public list `genai-prices` where that package is installed.
 
 A price is looked up by the host that is asked, so a server of one's own has none. It is the list's base price in force
 today; the version of the list is kept with it. A `--price` of the user always wins.

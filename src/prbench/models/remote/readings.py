@@ -1,4 +1,4 @@
-"""What a chat model's reply comes to: a verdict, a rating, a ranking or a text, or why there is none."""
+"""Readings of a chat model's reply: a verdict, a rating, a ranking or a text, or why there is none."""
 
 import math
 from collections.abc import Callable
@@ -61,7 +61,7 @@ def read_ranking(completion: Completion, answers: int) -> Outcome:
 
 
 def _parsed(completion: Completion, parse: Callable[[str], T | UnreadableReply]) -> T | UnreadableReply:
-    """What was cut off is not parsed: the last line that came need not be the last line that was meant."""
+    """Parse a reply unless it was cut off: the last line that came need not be the last line that was meant."""
     return UnreadableReply(completion.cut_off) if completion.finish == "length" else parse(completion.text)
 
 

@@ -8,7 +8,7 @@ for money ends the stream only after those that are under way: what is paid for 
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from queue import SimpleQueue
 from typing import Generic, NamedTuple, TypeVar
@@ -92,7 +92,7 @@ def stream(
     job: Callable[[Session, int], Awaitable[T]],
     open_session: Callable[[], AbstractAsyncContextManager[Session]],
     concurrency: int,
-) -> Iterator[tuple[int, T]]:
+) -> Generator[tuple[int, T]]:
     """Do `job(session, index)` for every index below `count`; yield `(index, result)` as they finish.
 
     Args:

@@ -48,7 +48,7 @@ class _Usage(BaseModel):
 
 
 class _Pooling(BaseModel):
-    """What of a reply is read; other fields may come and are ignored."""
+    """Fields of a reply that are read; other fields may come and are ignored."""
 
     data: list[_Pooled] = Field(min_length=1, max_length=1, fail_fast=True)
     usage: _Usage = _Usage()
@@ -59,7 +59,7 @@ class _Tokens(BaseModel):
 
 
 class Address(NamedTuple):
-    """What stands behind `http:vllm:`."""
+    """Address of a served model: what stands behind `http:vllm:`."""
 
     model: str
     base_url: str
@@ -67,7 +67,7 @@ class Address(NamedTuple):
 
     @classmethod
     def parse(cls, rest: str) -> "Address":
-        """Read `MODEL@URL[#label=N]`.
+        """Read an address `MODEL@URL[#label=N]`.
 
         Example:
             >>> Address.parse("my/rm@http://127.0.0.1:8000/v1#label=1")
@@ -124,7 +124,7 @@ class PoolingServer:
         self.model = model
 
     async def served(self, client: httpx.AsyncClient) -> list[_Served]:
-        """What the server says it serves."""
+        """Return the models that the server says it serves."""
         return (await self.wire.send(client, "/v1/models", _Models)).body.data
 
     async def logits(
@@ -153,7 +153,7 @@ class PoolingServer:
 
 
 class _Greeting(NamedTuple):
-    """What a server says of itself before it is trusted."""
+    """Facts that a server gives of itself before it is trusted."""
 
     window: int | None
     raw: list[list[float]]
@@ -203,7 +203,7 @@ async def _count(server: PoolingServer, client: httpx.AsyncClient, prompt: Promp
 
 
 def _head(logits: Sequence[float], address: Address) -> Head:
-    """Which number is the score; the server does not tell what its labels mean, so nothing is guessed."""
+    """Choose the number that is the score; the server does not tell what its labels mean, so nothing is guessed."""
     count, label = len(logits), address.label
     if label is None and count == 1:
         return Head(0)
@@ -240,7 +240,7 @@ class PoolingRater:
 
     @property
     def card(self) -> ModelCard:
-        """Who answers; never the key."""
+        """Description of the model that answers; never the key."""
         return self._card
 
     @property

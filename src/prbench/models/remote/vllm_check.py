@@ -1,4 +1,4 @@
-"""Are a served classifier's scores raw logits? Checked on connect, because squashed ones look like any other numbers.
+"""Check that a served classifier's scores are raw logits. It runs on connect, as squashed scores look like any number.
 
 vLLM puts logits through a sigmoid or a softmax unless asked not to, and a server or a gateway may not listen. Three
 signs, the surest first: a known logit of the probe conversation that the user states; the same probes asked for with

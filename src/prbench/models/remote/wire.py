@@ -51,12 +51,13 @@ MAX_REPLY_BYTES = 8 * 2**20
 """The longest reply that is read, decoded; a verdict has some kilobytes."""
 _DECODERS = {"": None, "identity": None, "gzip": 31, "x-gzip": 31, "deflate": 47}
 _SHORTEST_SECRET = 6
-"""What is shorter stands in for a key where a server wants none (`EMPTY`, `none`, `x`), and is a common word."""
+"""Shortest key that is kept secret: a shorter one stands in where a server wants none (`EMPTY`, `none`, `x`), and is a
+common word."""
 _HIDDEN = "***"
 
 
 class Backoff(NamedTuple):
-    """How long to wait before a request is sent again: `initial_s`, doubled each time, plus jitter."""
+    """Waiting time before a request is sent again: `initial_s`, doubled each time, plus jitter."""
 
     initial_s: float = 0.5
     max_s: float = 30.0
@@ -93,7 +94,7 @@ class StatusRefused(Exception):
         self.reason = reason
         self.status = status
         self.text = text
-        """The whole reply."""
+        """Text of the whole reply."""
 
 
 Payload = TypeVar("Payload", bound=BaseModel)
@@ -104,9 +105,9 @@ class WireReply(NamedTuple, Generic[Payload]):
 
     body: Payload
     latency_ms: float
-    """Of the attempt that succeeded; waiting and failed attempts are not the model's time."""
+    """Latency of the attempt that succeeded; waiting and failed attempts are not the model's time."""
     number: int | None = None
-    """By which the meter knows the attempt; its cost is still to be settled."""
+    """Number by which the meter knows the attempt; its cost is still to be settled."""
 
 
 class Bill(NamedTuple):
@@ -144,7 +145,7 @@ def _bearer(key: str) -> Mapping[str, str]:
 
 
 class Wire:
-    """One server: where it is, how to show who we are, how patient to be.
+    """Connection to one server: its address, how to show who we are, how patient to be.
 
     Args:
         base_url: Checked by `clean_url`.

@@ -10,7 +10,7 @@ from prbench.show import Table, count, interval, percent, points, render
 
 
 def write(run: Finished, out: Path) -> None:
-    """Write the section."""
+    """Write the section of a model card."""
     write_whole(out, model_card(run))
 
 

@@ -45,7 +45,7 @@ def flat_rows(run: Finished, *, texts: bool = False) -> list[Row]:
     """All records in a fixed order, whatever the order in which they were made.
 
     Args:
-        run: What to write.
+        run: Run to write.
         texts: Whether question and answers stand in each row; they come from the suite, which must be the same still.
     """
     pairs = {row.id: row for row in run.rows}

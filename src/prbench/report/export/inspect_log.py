@@ -27,7 +27,7 @@ NO_TEXT = "(the text of this pair is not available)"
 
 
 def write(run: Finished, out: Path) -> None:
-    """Write the log."""
+    """Write the run as an Inspect log."""
     write_whole(out, json.dumps(inspect_log(run), ensure_ascii=False, indent=1, allow_nan=False) + "\n")
 
 

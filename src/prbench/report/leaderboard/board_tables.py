@@ -1,4 +1,4 @@
-"""What the command says of a leaderboard: the rankings it lists, and what it does not list."""
+"""Tables of a leaderboard for the command line: the rankings it lists, and what it does not list."""
 
 from prbench.report.leaderboard.boards import Board, BoardFolder, BoardSection
 from prbench.report.leaderboard.page import rank

@@ -1,4 +1,4 @@
-"""From run folders to boards: one for each set of pairs, a section for each context, ranks as groups."""
+"""Boards made from run folders: one for each set of pairs, a section for each context, ranks as groups."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
@@ -26,9 +26,9 @@ class BoardLine(NamedTuple):
     entry: BoardEntry
     measured: ContextResult
     standing: Standing | None
-    """None where it is not ranked."""
+    """Place in the ranking; None where it is not ranked."""
     effects: Effects | None
-    """What the user adds, beside the context it is about; None in others."""
+    """Effects of showing the user, beside the context they are about; None in others."""
 
 
 class BoardSection(NamedTuple):
@@ -53,7 +53,7 @@ class Board(NamedTuple):
 
     @property
     def slug(self) -> str:
-        """Of its place on the page."""
+        """Anchor of its place on the page."""
         return f"board-{digest([self.suite, self.split, self.fingerprint])[:12]}"
 
     @property
@@ -64,7 +64,7 @@ class Board(NamedTuple):
 
     @property
     def entries(self) -> list[BoardEntry]:
-        """Its runs, each once."""
+        """Return the runs of the board, each once."""
         return list({line.entry.slug: line.entry for section in self.sections for line in section.lines}.values())
 
 
@@ -76,7 +76,7 @@ class LeftOut(NamedTuple):
 
 
 class BoardFolder(NamedTuple):
-    """What a folder of results comes to."""
+    """Boards of a folder of results, and what was left out."""
 
     boards: tuple[Board, ...]
     left_out: tuple[LeftOut, ...]

@@ -22,7 +22,7 @@ _LOCAL = ("//localhost", "//127.", "//[::1]")
 
 
 class Named(Frozen):
-    """What `models.toml` may say of a model, by its address: what an address cannot tell."""
+    """Facts that `models.toml` may give of a model, by its address: what an address cannot tell."""
 
     name: str | None = None
     weights: Weights | None = None
@@ -33,17 +33,17 @@ class BoardEntry(NamedTuple):
 
     run: Finished
     slug: str
-    """Of its folder in the site."""
+    """Name of its folder in the site."""
     name: str
     kind: Kind
     weights: Weights
     command: str
     digest: str
-    """Of everything that can change an answer."""
+    """Digest of everything that can change an answer."""
 
     @property
     def result(self) -> Result:
-        """What the run found."""
+        """Result of the run."""
         return self.run.result
 
 
@@ -60,7 +60,7 @@ def read_names(folder: Path) -> dict[str, Named]:
 
 
 def make_entry(run: Finished, names: Mapping[str, Named]) -> BoardEntry:
-    """Describe a run."""
+    """Return the board's entry of a run."""
     address = run.loaded.facts.card.address
     known = names.get(address, Named())
     digest = str(RunFolder(run.loaded.path).read_config().get("digest", ""))

@@ -15,7 +15,7 @@ from prbench.stats import Estimate, Standing
 
 TITLE = "Leaderboard · prbench"
 EFFECTS = (GAIN, SPECIFICITY)
-"""Those that the table has columns for."""
+"""Effects that the table has columns for."""
 _WIDTH = 92
 _ROOM = "prbench.report"
 _HEIGHT = 20
@@ -26,10 +26,10 @@ _NOT_HERE = Number("", None)
 def leaderboard_page(
     boards: Sequence[Board], left_out: Sequence[LeftOut] = (), *, files: str | None = "runs", live: bool = False
 ) -> str:
-    """The whole page.
+    """Return the whole page as HTML.
 
     Args:
-        boards: What to show.
+        boards: Boards to show.
         left_out: What the page says is not there yet; a public site says nothing of it.
         files: Where the runs' files lie beside the page; None where they do not.
         live: Whether the page may ask its own server.
@@ -59,7 +59,7 @@ def leaderboard_page(
 
 
 def _choices(boards: Sequence[Board]) -> dict[str, list[str]]:
-    """What can be filtered by, each with the values there are."""
+    """Return the fields that can be filtered by, each with the values there are."""
     lines = [line for board in boards for section in board.sections for line in section.lines]
     contexts = dict.fromkeys(section.context for board in boards for section in board.sections)
     return {

@@ -1,4 +1,4 @@
-"""What others have published, for a table beside ours: read from `published.toml`, which ships with the package."""
+"""Figures that others have published, for a table beside ours: read from `published.toml` in the package."""
 
 import tomllib
 from functools import cache
@@ -9,12 +9,12 @@ from prbench.types import Frozen, Text
 
 
 class PublishedFigure(Frozen):
-    """One figure of somebody else's, as printed there."""
+    """Figure from another publication, as printed there."""
 
     benchmark: Text
     what: Text
     figure: Text
-    """In percent, as published; two settings are separated by a slash."""
+    """Figure in percent, as published; two settings are separated by a slash."""
     confidence: Literal["primary", "secondary"]
     source: Text
     url: Text

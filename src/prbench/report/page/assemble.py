@@ -95,7 +95,7 @@ def _body(evidence: ReportEvidence, texts: Texts, payload: Payload, sections: Se
 
 
 def _notes(evidence: ReportEvidence) -> Iterator[str]:
-    """What a reader must know before believing a number."""
+    """Yield what a reader must know before believing a number."""
     for entry in evidence.entries:
         if not entry.finished:
             done, wanted = entry.result.usage.records, len(entry.rows) * entry.facts.expected

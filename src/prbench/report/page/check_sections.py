@@ -1,4 +1,4 @@
-"""What else a verdict may go with: length, position, confidence; and what it took in time and money."""
+"""Sections on what else a verdict may go with: length, position, confidence; and on time and money."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ _UNKNOWN = "–"
 
 
 def bias_section(evidence: ReportEvidence) -> Section | None:
-    """Does the longer answer win, or the first?"""
+    """Section on length and position: whether the longer answer wins, or the first."""
     rows = [_bias(entry, entry.headline) for entry in evidence.entries if entry.headline]
     if not rows:
         return None

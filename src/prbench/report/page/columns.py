@@ -1,4 +1,4 @@
-"""From runs and texts to the columns that the pair browser reads.
+"""Columns that the pair browser reads, made from runs and texts.
 
 What lists and filters need is one small block, each model's records are a block of their own, texts lie in pools.
 """
@@ -63,7 +63,7 @@ def pack(evidence: ReportEvidence, texts: Texts, *, room: int) -> Payload:
 
 
 def _core(evidence: ReportEvidence, texts: Texts, pools: Pools) -> Block:
-    """What the list, the filters and a pair's own texts need."""
+    """Return the block that the list, the filters and a pair's own texts need."""
     rows = evidence.rows
     writer = BlockWriter("core")
     writer.json("ids", [row.id for row in rows])
@@ -93,7 +93,7 @@ def _labels(rows: Sequence[PairRow]) -> Iterator[tuple[str, list[str]]]:
 
 
 def _twins(rows: Sequence[PairRow]) -> list[int]:
-    """For each pair, one more than the number of the pair with the same answers the other way round; 0 for none."""
+    """Return for each pair one more than the number of the pair with the same answers swapped; 0 for none."""
     halves: dict[str, list[int]] = {}
     for number, row in enumerate(rows):
         if mirror := row.tags.get("mirror"):
@@ -184,7 +184,7 @@ def _write_shown(
     texts: Texts,
     pools: Pools,
 ) -> None:
-    """Which posts stood to choose from (one more than their number, 0 if not known), whose, and which were left out."""
+    """Write which posts stood to choose from (their number plus 1, 0 if not known), whose, and which were left out."""
     users: dict[str, int] = {"": 0}
     gone: dict[tuple[int, ...], int] = {(): 0}
     shown, who, dropped = [0] * len(rows), [0] * len(rows), [0] * len(rows)

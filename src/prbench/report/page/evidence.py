@@ -1,4 +1,4 @@
-"""What a report is made of: runs of several models on the same pairs, read once, with all their records.
+"""Evidence of a report: runs of several models on the same pairs, read once, with all their records.
 
 Runs on different suites do not stand on one page: a pair that two runs know under one id must be the same pair.
 """
@@ -32,7 +32,7 @@ from prbench.types import CONTEXTS, Context, Record
 
 
 class ReportedRun(NamedTuple):
-    """One model's run."""
+    """Run of one model."""
 
     label: str
     """The model's address; with the folder's name where two runs share it."""
@@ -42,10 +42,10 @@ class ReportedRun(NamedTuple):
     result: Result
     rows: Mapping[str, PairRow]
     records: Mapping[str, Mapping[str, tuple[Record, ...]]]
-    """By context and pair, in order of repeat and order."""
+    """Records by context and pair, in order of repeat and order."""
     credits: Mapping[str, Credits]
     fingerprint: str
-    """Of the records."""
+    """Fingerprint of the records."""
     finished: bool
 
     @property
@@ -60,11 +60,11 @@ class ReportEvidence(NamedTuple):
     entries: tuple[ReportedRun, ...]
     rows: tuple[PairRow, ...]
     baseline_credits: Mapping[str, Credits]
-    """Of the widest run's baselines, by name."""
+    """Credits of the widest run's baselines, by name."""
 
     @property
     def contexts(self) -> tuple[str, ...]:
-        """Every context of any run, in the order in which they are told: nobody, own, others, rubric."""
+        """All contexts of any run, in the order in which they are told: no user, own, others, rubric."""
         names = {name for entry in self.entries for name in entry.facts.contexts}
         return tuple(sorted(names, key=context_order))
 
@@ -80,7 +80,7 @@ class ReportEvidence(NamedTuple):
 
 
 def context_order(name: str) -> tuple[int, int]:
-    """Where a context stands in every chart and table.
+    """Return the place of a context in every chart and table.
 
     Example:
         >>> sorted(["oracle", "other", "retrieved@5", "profile", "none"], key=context_order)
@@ -141,7 +141,8 @@ def _widest(entries: Sequence[ReportedRun]) -> ReportedRun:
 
 
 def _baseline_credits(entry: ReportedRun) -> dict[str, Credits]:
-    found = baseline_credits(entry.rows.values(), read_baselines(RunFolder(entry.path)))
+    rows = next((found.rows.pairs for found in entry.credits.values()), None)
+    found = baseline_credits(entry.rows.values() if rows is None else rows, read_baselines(RunFolder(entry.path)))
     if set(found) != set(entry.result.baselines):
         raise _misfit(entry.path, "baselines")
     return found

@@ -16,18 +16,18 @@ class Tile(NamedTuple):
     value: str
     name: str
     ends: str
-    """Of its interval."""
+    """Ends of its interval."""
     meaning: str
 
 
 class PageFindings(NamedTuple):
-    """What stands on top of a page."""
+    """Findings that stand on top of a page."""
 
     title: str
     scope: str
     sentences: tuple[str, ...]
     best: str
-    """Whose figures the tiles are."""
+    """Name of the model whose figures the tiles are."""
     tiles: tuple[Tile, ...]
 
 
@@ -88,5 +88,5 @@ def _tiles(best: ReportedRun) -> list[Tile]:
 
 
 def _range(estimate: Estimate) -> str:
-    """The interval alone."""
+    """Return the interval alone."""
     return interval(estimate).partition(" ")[2] or "no interval"

@@ -1,4 +1,4 @@
-"""Where a model works: accuracy by category and by what decides a pair, each cell leading to the pairs behind it."""
+"""Accuracy of a model by category and by what decides a pair, each cell leading to the pairs behind it."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

@@ -7,9 +7,9 @@ from prbench.report.payload import Block, TextPool
 from prbench.types import Pair, Post
 
 _SEPARATOR = "\x1e"
-"""Between the replies behind one record; the page splits there."""
+"""Separator of the replies behind one record; the page splits there."""
 _LENGTHS = (8000, 4000, 2000, 1400, 1000, 700, 500, 350, 250, 180, 120, 80)
-"""To how many characters long texts are cut, step by step."""
+"""Numbers of characters to which long texts are cut, step by step."""
 
 
 class FittedBlocks(NamedTuple):
@@ -62,7 +62,7 @@ class Pools:
 
     @property
     def post_texts(self) -> Sequence[int]:
-        """For each post, the number of its text: two people may have written the same."""
+        """Return the number of each post's text: two people may have written the same."""
         return self._post_texts
 
     def fit(self, room: int) -> FittedBlocks:

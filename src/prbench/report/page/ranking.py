@@ -20,13 +20,13 @@ class RankingLine(NamedTuple):
     label: str
     context: str
     scored: ContextResult | BaselineResult
-    """What the result says of this model in this context."""
+    """Result of this model in this context."""
     credits: Credits
     baseline: bool = False
 
     @property
     def value(self) -> float:
-        """Its accuracy, for sorting; below all others where there is none."""
+        """Accuracy for sorting; below all others where there is none."""
         value = self.scored.accuracy.value
         return -1.0 if value is None else value
 

@@ -1,4 +1,4 @@
-"""How each number of a page comes about, and what to type to get it again."""
+"""Origin of each number of a page, and the commands that get it again."""
 
 import shlex
 from typing import NamedTuple
@@ -26,7 +26,7 @@ _SOURCES = [
 
 
 class Manifest(NamedTuple):
-    """What pins a run down."""
+    """Facts that identify a run."""
 
     label: str
     folder: str

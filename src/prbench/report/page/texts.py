@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from prbench.contexts import ContextBuilder, ShownPosts, Unfit
 from prbench.data import Suite, load_pairs
-from prbench.data.fingerprint import fingerprint
 from prbench.errors import PrbenchError
 from prbench.models import load_model
 from prbench.report.page.evidence import ReportedRun, ReportEvidence
@@ -20,9 +19,9 @@ class Texts(NamedTuple):
 
     pairs: Mapping[str, Pair]
     suites: Mapping[str, Suite]
-    """By run folder, for those whose suite was found."""
+    """Suites by run folder, for those whose suite was found."""
     problems: tuple[str, ...]
-    """Why some or all texts are missing, in words for the page."""
+    """Reasons why some or all texts are missing, in words for the page."""
 
 
 def load_texts(evidence: ReportEvidence) -> Texts:
@@ -55,14 +54,14 @@ def _load(entry: ReportedRun) -> Suite | str:
 def _matching(entry: ReportedRun, suite: Suite | str) -> dict[str, Pair] | str:
     if isinstance(suite, str):
         return suite
-    pairs = {pair.id: pair for pair in suite if pair.id in entry.rows}
+    part = suite.keep((id in entry.rows for id in suite.column("id")), "of the run")
     wanted = entry.facts.dataset.fingerprint
-    if (here := fingerprint(pairs.values())) != wanted:
+    if (here := part.record.fingerprint) != wanted:
         return (
             f"The suite {entry.config.suite!r} found here (fingerprint {here[:12]}) is not the one of the run "
             f"{entry.path.name!r} ({wanted[:12]})."
         )
-    return pairs
+    return {pair.id: pair for pair in part}
 
 
 class Reconstruction:
@@ -70,7 +69,7 @@ class Reconstruction:
 
     Args:
         suite: The whole suite.
-        seed: Of the runs.
+        seed: Seed of the runs.
         ranker: Of the runs; other rankers than BM25 are not asked again.
     """
 
@@ -108,7 +107,7 @@ class Reconstructions:
         self._made: dict[tuple[int, int, str], Reconstruction] = {}
 
     def of(self, entry: ReportedRun) -> Reconstruction | None:
-        """Of a run; None where its suite is not at hand."""
+        """Return the reconstruction of a run; None where its suite is not at hand."""
         suite = self._suites.get(str(entry.path))
         if suite is None:
             return None
@@ -125,6 +124,6 @@ def _borne_out(found: ShownPosts, record: Record) -> bool:
 
 
 def dropped_positions(posts: Sequence[Post], dropped: Sequence[str]) -> Iterator[int]:
-    """Where the posts that were left out stand among all."""
+    """Yield the places of the posts that were left out among all."""
     missing = set(dropped)
     return (position for position, post in enumerate(posts) if post.id in missing)

@@ -1,4 +1,4 @@
-"""What the user has to do with it: accuracy from context to context, over users, over groups, on mirrored answers."""
+"""Sections on the user: accuracy from context to context, over users, over groups, on mirrored answers."""
 
 from collections.abc import Mapping, Sequence
 
@@ -56,7 +56,7 @@ def _points(entry: ReportedRun, contexts: Sequence[str]) -> list[ContextPoint]:
 
 
 def _effects(evidence: ReportEvidence) -> Markup:
-    """What the own posts add, against nobody's, another's and the opposite user's."""
+    """Return what the own posts add, against no posts, another user's and the opposite user's."""
     rows = []
     for entry in evidence.entries:
         effects = entry.result.effects
@@ -73,7 +73,7 @@ def _effects(evidence: ReportEvidence) -> Markup:
 
 
 def soundness_section(evidence: ReportEvidence) -> Section | None:
-    """What showing a user's posts does to telling sound answers from flawed ones."""
+    """Section on the effect of a user's posts on telling sound answers from flawed ones."""
     found = {entry.label: change for entry in evidence.entries if (change := entry.result.effects.soundness)}
     if not found:
         return None

@@ -19,14 +19,14 @@ from prbench.results import RunFolder, read_facts
 from prbench.show.page import asset, policy
 
 Build = Callable[[Sequence[Path]], Mapping[str, str]]
-"""From run folders to pages by address."""
+"""Function from run folders to pages by address."""
 
 _WATCHED = ("config.toml", "records.jsonl", "result.json")
 _POLICY = re.compile(r'(<meta http-equiv="Content-Security-Policy" content=")([^"]*)(">)')
 
 
 class RunProgress(NamedTuple):
-    """How far one run has come."""
+    """Progress of one run."""
 
     name: str
     records: int
@@ -53,7 +53,7 @@ class LivePages:
         self.version = ""
         self.pages: Mapping[str, str] = {}
         self.problem = ""
-        """Why the last build failed, while older pages are still shown."""
+        """Reason why the last build failed, while older pages are still shown."""
         self._took_s = 0.0
         self.refresh()
 
@@ -81,11 +81,11 @@ class LivePages:
                 self.problem = f"the pages could not be renewed: {type(error).__name__}: {error}"
 
     def stop(self) -> None:
-        """End `follow`."""
+        """End the loop of `follow`."""
         self._stop.set()
 
     def progress(self) -> list[RunProgress]:
-        """How far each run has come, cheap enough to be asked every second."""
+        """Return the progress of each run, cheap enough to be asked every second."""
         return [self._progress(path) for path in self._runs]
 
     def _progress(self, path: Path) -> RunProgress:
@@ -121,7 +121,7 @@ def go_live(page: str, version: str, addresses: Sequence[str] = ()) -> str:
 
     Args:
         page: A page made by `shell`.
-        version: Of what it shows.
+        version: Version of what it shows.
         addresses: Of all pages, to go from one to another.
 
     Example:
@@ -163,7 +163,7 @@ def _opened(text: str, script: str, style: str) -> str:
 
 
 def _name(address: str, addresses: Sequence[str]) -> str:
-    """What a link to a page says; the first page is the report, or the leaderboard where there are several reports."""
+    """Return the text of a link to a page; the first page is the report, or with several reports the leaderboard."""
     if address == "/":
         return "leaderboard" if any(other.startswith("/report/") for other in addresses) else "report"
     return address.removeprefix("/report").strip("/")

@@ -1,4 +1,4 @@
-"""Which pages `prbench view` has: a report for each suite, and a leaderboard of the runs that are finished."""
+"""Pages of `prbench view`: a report for each suite, and a leaderboard of the runs that are finished."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -43,7 +43,7 @@ class Server:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """Port where the server listens."""
         return self.server_address[1]
 
     @property

@@ -36,7 +36,7 @@ class RewardError(RuntimeError):
 
 @dataclass
 class Tally:
-    """What became of all items so far."""
+    """Counts of what became of all items so far."""
 
     asked: int = 0
     scored: int = 0
@@ -49,7 +49,7 @@ class RewardClient:
     """Asks a reward server; may be shared by threads.
 
     Args:
-        url: Of the server.
+        url: Address of the server.
         token_env: The environment variable with the bearer token, where the server wants one.
         on_error: What an item without a score does: `raise`, or `drop` (None in its place, counted in `tally`). A
             server that cannot be asked, or that refuses a request as such, always raises.
@@ -80,7 +80,7 @@ class RewardClient:
         self.url = url.rstrip("/")
         self.on_error = on_error
         self.tally = Tally()
-        """What became of all items so far."""
+        """Counts of what became of all items so far."""
         self._lock = threading.Lock()
         self._retries = retries
         self._max_wait_s = max_wait_s
@@ -101,7 +101,7 @@ class RewardClient:
         self.close()
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close all connections to the server."""
         self._http.close()
 
     def score(self, items: Sequence[ScoreItem | Mapping[str, Any]]) -> list[float | None]:
@@ -140,7 +140,7 @@ class RewardClient:
         return self._scores("/rank", {**body, **({"plan": list(plan)} if plan else {})}, len(answers))
 
     def health(self) -> dict[str, Any]:
-        """Who is served."""
+        """Return the server's description of its model and state."""
         response = self._send("GET", "/health", None)
         return dict(_json(response)) if response.is_success else self._refuse(response)
 

@@ -105,7 +105,7 @@ def _require_leaves_out() -> None:
 
 
 def _question(prompt: Conversation) -> str:
-    """What the user asked last.
+    """Return the last question of the user.
 
     Example:
         >>> _question([{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Tea?"}])
@@ -120,7 +120,7 @@ def _question(prompt: Conversation) -> str:
 
 
 def _said(completion: Conversation) -> str:
-    """What the policy said."""
+    """Return the text that the policy wrote."""
     if isinstance(completion, str):
         return completion
     return "".join(_content(turn) for turn in completion if turn.get("role") == "assistant")

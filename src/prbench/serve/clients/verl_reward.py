@@ -66,7 +66,7 @@ def _item(answer: str, info: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _entries(name: str, given: Any, kinds: tuple[type, ...]) -> list[Any]:
-    """What is shown to the reward model, entry by entry; parquet gives arrays in place of lists."""
+    """Return what is shown to the reward model, entry by entry; parquet gives arrays in place of lists."""
     if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__iter__"):
         raise RewardError(f"extra_info[{name!r}] is {given!r}; it should be a list")
     entries = list(given)

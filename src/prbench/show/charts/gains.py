@@ -1,4 +1,4 @@
-"""For whom something is gained and for whom it is lost: users by their gain, zero in the middle."""
+"""Chart of gains and losses: users by their gain, zero in the middle."""
 
 from collections.abc import Iterator, Sequence
 
@@ -16,10 +16,10 @@ def gain_histogram(name: str, gains: Sequence[float], *, reach: float, what: str
     """Users by what they gain; those who lose are drawn hollow.
 
     Args:
-        name: Whose chart it is.
+        name: Name of the model on the chart.
         gains: One for each user.
         reach: The chart goes from −reach to +reach; what lies beyond is drawn at the edge.
-        what: What is gained.
+        what: Quantity that is gained.
 
     Example:
         >>> "mean +0.000" in gain_histogram("tea", [0.3, -0.1, -0.2], reach=1.0)

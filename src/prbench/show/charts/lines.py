@@ -48,7 +48,7 @@ def line_chart(
     """Lines over a common number, the first points at the left edge.
 
     Args:
-        name: Whose chart it is.
+        name: Name of the model on the chart.
         lines: In the order in which they are drawn.
         across: What the number below is.
         what: What the lines show, for who does not see them.
@@ -70,7 +70,7 @@ def line_chart(
 
 
 def line_bounds(lines: Sequence[ChartLine]) -> tuple[float, float]:
-    """From the lowest to the highest that is drawn; bands count for the main lines only.
+    """Return the lowest and the highest value that is drawn; bands count for the main lines only.
 
     Example:
         >>> line_bounds([ChartLine("tea", [LinePoint(1, 0.5, 0.25, 0.75)])])

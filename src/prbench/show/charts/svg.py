@@ -48,7 +48,7 @@ def number(value: Value) -> str:
 
 
 def scale(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
-    """From values to places, linear; what lies outside is drawn at the edge.
+    """Return a linear function from values to places; what lies outside is drawn at the edge.
 
     Example:
         >>> place = scale(0, 1, 10, 110)

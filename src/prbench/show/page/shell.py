@@ -83,7 +83,7 @@ def shell(
     """Frame a page: the shared look first, then the page's own styles; scripts run after the body.
 
     Args:
-        title: Of the window.
+        title: Title of the window.
         body: What `<body>` holds, escaped already.
         scripts: JavaScript sources; the theme's is always there.
         styles: CSS sources besides `page/style.css`.
@@ -160,7 +160,7 @@ class Section(NamedTuple):
     """Advice on what to look for, in a sentence or two."""
     body: Markup
     nav: str = ""
-    """Its name in the bar on top; empty keeps it out."""
+    """Name of the section in the bar on top; empty keeps it out."""
 
 
 def context_words(name: str) -> str:

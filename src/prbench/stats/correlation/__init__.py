@@ -1,4 +1,4 @@
-"""Does one ranking of reward models carry over to another? Coefficients with their chance level and uncertainty.
+"""Agreement of two rankings of reward models: coefficients with their chance level and uncertainty.
 
 The paper shows six reward models and a bare coefficient (p = 0.25 to 0.33). Here none leaves without a permutation
 test, intervals over models and over items, and a verdict that may not say more than the data do.

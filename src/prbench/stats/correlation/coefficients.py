@@ -1,4 +1,4 @@
-"""How well one ranking of reward models agrees with another: six coefficients on scores, higher = better.
+"""Agreement of one ranking of reward models with another: six coefficients on scores, higher = better.
 
 All of them take batches of shape (rankings, models), because permutation tests and bootstraps ask for thousands at
 once; that is why Kendall's and the weighted τ are here and not scipy's, with which the tests compare them. Undefined
@@ -22,7 +22,7 @@ TOP_WEIGHTED: tuple[Coefficient, ...] = ("rbo", "ndcg")
 """Coefficients of ordered lists: between 0 and 1, and well above 0 for a random order."""
 
 RBO_PERSISTENCE = 0.9
-"""Of rank-biased overlap, as the paper has it."""
+"""Persistence of rank-biased overlap, as the paper has it."""
 
 _BLOCK = 1_000_000  # comparisons of two models held at once
 
@@ -31,7 +31,7 @@ def coefficient(name: Coefficient, benchmark: ArrayLike, downstream: ArrayLike) 
     """One coefficient of one pair of rankings; None where it is undefined.
 
     Args:
-        name: Which one.
+        name: Name of the coefficient.
         benchmark: Score of each model on the benchmark; for NDCG the ranking that is judged.
         downstream: Score of each model downstream; for NDCG the relevance.
 
@@ -50,7 +50,7 @@ def batch(name: Coefficient, x: Floats, y: Floats) -> Floats:
     """One coefficient of many pairs of rankings, in blocks that bound the memory.
 
     Args:
-        name: Which one.
+        name: Name of the coefficient.
         x: Benchmark scores of shape (rankings, models), or (1, models) where they stay the same.
         y: Downstream scores, likewise.
     """
@@ -79,7 +79,7 @@ def chance_level(name: Coefficient, models: int) -> float:
 
 
 def defined(value: float) -> float | None:
-    """None for NaN.
+    """Return the value, or None for NaN.
 
     Example:
         >>> defined(float("nan")) is None, defined(0.5)
@@ -128,7 +128,7 @@ def _rbo(x: Floats, y: Floats) -> Floats:
 
 
 def _rbo_of_overlap(overlap: Floats) -> Floats:
-    """From the size of the overlap at each depth, the last axis."""
+    """Return rank-biased overlap from the size of the overlap at each depth, the last axis."""
     p, depths = RBO_PERSISTENCE, np.arange(1.0, overlap.shape[-1] + 1)
     agreement = overlap / depths
     value: Floats = agreement[..., -1] * p ** depths[-1] + (1 - p) / p * (agreement * p**depths).sum(axis=-1)
@@ -146,7 +146,7 @@ def _ndcg(x: Floats, y: Floats) -> Floats:
 
 
 def _gains(models: int) -> Floats:
-    """From the best place down, divided by 2^n: the quotient stays the same and no number of models overflows."""
+    """Return the gains from the best place down, divided by 2^n: the quotient stays the same and nothing overflows."""
     gains: Floats = 2.0 ** -np.arange(models, dtype=np.float64) - 2.0**-models
     return gains
 

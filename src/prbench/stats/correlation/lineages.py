@@ -19,7 +19,7 @@ from prbench.stats.estimate import Estimate
 from prbench.stats.intervals import RESAMPLES
 
 LEAST_LINEAGES = 3
-"""Fewer cannot be drawn anew."""
+"""Fewest lineages that can be drawn anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +28,16 @@ class LineageAgreement:
 
     lineages: int
     value: Estimate
-    """With its percentile interval over lineages drawn whole."""
+    """Coefficient with its percentile interval over lineages drawn whole."""
     p: float | None
     """Two-sided: twice the share of such draws that fall on the other side of 0."""
     between: float | None
-    """Over the lineages' means."""
+    """Coefficient over the lineages' means."""
     between_p: float | None
     within: float | None
-    """Over what is left of each model once its lineage's mean is taken off."""
+    """Coefficient over what is left of each model once its lineage's mean is taken off."""
     within_p: float | None
-    """From shuffles within lineages."""
+    """P-value of `within`, from shuffles within lineages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def over_lineages(
     """A coefficient over models of known lineages.
 
     Args:
-        name: Which coefficient.
+        name: Name of the coefficient.
         benchmark: Score of each model on the benchmark.
         downstream: Score of each model downstream.
         lineages: The lineage of each model.
@@ -110,10 +110,10 @@ def difference_over_lineages(
     """Compare two benchmarks on one outcome, paired: lineages and the couples behind all three are drawn anew.
 
     Args:
-        name: Which coefficient.
+        name: Name of the coefficient.
         benchmark: Scores of the models on the benchmark's items.
-        rival: On the rival's items.
-        downstream: On the study's items.
+        rival: Scores on the rival's items.
+        downstream: Scores on the study's items.
         lineages: The lineage of each model.
         rng: Where draws are taken from.
         resamples: Number of bootstrap resamples.

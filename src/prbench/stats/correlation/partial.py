@@ -1,4 +1,4 @@
-"""What a benchmark says of downstream use beyond what another number (generic accuracy, say) says already."""
+"""Partial correlation: what a benchmark says of downstream use beyond another number (generic accuracy, say)."""
 
 import math
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class Partial:
     """A correlation with a covariate held fixed."""
 
     value: float | None
-    """None where something does not vary, or where the covariate alone decides one of the two."""
+    """Coefficient; None where something does not vary, or where the covariate alone decides one of the two."""
     p: float | None
     """Two-sided, from Student's t with n − 3 degrees of freedom; approximate for few models."""
     n: int

@@ -1,4 +1,4 @@
-"""How often chance alone agrees as well: all orders of the models up to 8 of them, drawn orders beyond."""
+"""Permutation test of a coefficient against chance: all orders of up to 8 models, drawn orders beyond."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class PermutationTest:
     chance: float
     """Mean over all orders: in closed form, or over those looked at where only some models change places."""
     chance_high: float | None
-    """What 95 % of orders do not exceed."""
+    """Value that 95 % of orders do not exceed."""
 
 
 def permutation_test(
@@ -48,11 +48,11 @@ def permutation_test(
     """Test one coefficient by shuffling which downstream score belongs to which model.
 
     Args:
-        name: Which coefficient.
+        name: Name of the coefficient.
         benchmark: Score of each model on the benchmark.
         downstream: Score of each model downstream.
         rng: Where orders are drawn from, beyond 8 models.
-        permutations: How many are drawn.
+        permutations: Number of orders that are drawn.
         among: The models whose scores change hands; the others keep theirs. For models that are tied by construction:
             no chance could have parted them, so orders in which they part are no part of what chance does.
 

@@ -1,4 +1,4 @@
-"""Where each reward model stands in a ranking, ties included, for many rankings at once.
+"""Places of reward models in a ranking, ties included, for many rankings at once.
 
 A batch has shape (rankings, models). Whatever is linear in positions (a gain, a discount, membership in the top d) can
 be averaged over all orders of tied models in closed form: a tied group of t models below `above` others takes the
@@ -17,9 +17,9 @@ class Places(NamedTuple):
     """The places of models in rankings, best first."""
 
     above: NDArray[np.int64]
-    """How many models are better."""
+    """Number of models that are better."""
     tied: NDArray[np.int64]
-    """How many models are equal, itself included."""
+    """Number of models that are equal, itself included."""
 
     @property
     def mid_ranks(self) -> Floats:
@@ -34,7 +34,7 @@ class Places(NamedTuple):
         return means
 
     def within(self, depth: NDArray[np.int64]) -> Floats:
-        """How likely each model is among the best d, for every d: shape (rankings, models, depths)."""
+        """Return each model's probability to be among the best d, for every d: shape (rankings, models, depths)."""
         inside: Floats = np.clip((depth - self.above[..., None]) / self.tied[..., None], 0.0, 1.0)
         return inside
 

@@ -1,4 +1,4 @@
-"""How many reward models a correlation needs before it can be seen at all (Fisher's z)."""
+"""Number of reward models that a correlation needs before it can be seen at all (Fisher's z)."""
 
 import math
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from prbench.stats.estimate import Estimate
 RankOrScore = Literal["spearman", "pearson"]
 
 _VARIANCE: dict[RankOrScore, float] = {"spearman": 1.06, "pearson": 1.0}
-"""Of z times n − 3; for ranks by Fieller, Hartley & Pearson (1957)."""
+"""Variance of z times n − 3; for ranks by Fieller, Hartley & Pearson (1957)."""
 
 TABLE = (0.8, 0.7, 0.6, 0.5, 0.3)
 

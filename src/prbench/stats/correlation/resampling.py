@@ -1,4 +1,4 @@
-"""How far a coefficient would move with other reward models, with other items, or without one of the models.
+"""Uncertainty of a coefficient: its change with other reward models, other items, or without one of the models.
 
 Over models: models are drawn with replacement. A model drawn twice is one model standing twice at the same place, so in
 the ordered lists of NDCG and RBO its copies keep one order on both sides; otherwise a perfect agreement would not stay
@@ -31,7 +31,7 @@ class Jackknife:
     """A coefficient without each of the models in turn."""
 
     values: tuple[float | None, ...]
-    """In the order of the models; None where the rest does not vary."""
+    """Values in the order of the models; None where the rest does not vary."""
     low: float | None
     high: float | None
     error: float | None
@@ -42,10 +42,10 @@ class Jackknife:
 
 @dataclass(frozen=True, eq=False)
 class ItemScores:
-    """What every model earned on every item, and which items belong together."""
+    """Credits of every model on every item, and the items that belong together."""
 
     scores: Floats
-    """Shape (models, items); complete."""
+    """Scores of shape (models, items), complete."""
     clusters: Clusters
 
     def __post_init__(self) -> None:
@@ -202,6 +202,6 @@ def resampled_scores(items: ItemScores, rng: np.random.Generator, resamples: int
 
 
 def _rounded(scores: Floats) -> Floats:
-    """Without the dust of sums, which would break ties."""
+    """Return scores without the rounding errors of sums, which would break ties."""
     rounded: Floats = np.round(scores, 12)
     return rounded

@@ -1,4 +1,4 @@
-"""Does one benchmark predict downstream use better than another? Both are correlated with the same outcome.
+"""Comparison of two benchmarks as predictors of downstream use. Both are correlated with the same outcome.
 
 The two coefficients share reward models and outcome, so they are compared paired: a bootstrap over models for the
 interval, a test that swaps the two benchmarks' ranks model by model for p, and beside it Williams' t for dependent
@@ -31,7 +31,7 @@ class Williams:
     t: float
     freedom: int
     p: float
-    """Two-sided."""
+    """Two-sided p-value of the test."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Rivalry:
     model, as they may be if neither predicts better."""
     exact: bool
     williams: Williams | None
-    """For Spearman (on ranks, approximate) and Pearson; None elsewhere and where it is not defined."""
+    """Williams' t for Spearman (on ranks, approximate) and Pearson; None elsewhere and where it is not defined."""
 
 
 def compare_benchmarks(
@@ -64,7 +64,7 @@ def compare_benchmarks(
     """Compare how two benchmarks agree with one downstream outcome.
 
     Args:
-        name: Which coefficient.
+        name: Name of the coefficient.
         benchmark: Score of each model on the benchmark.
         rival: Score of each model on the other benchmark.
         downstream: Score of each model downstream.
@@ -150,7 +150,7 @@ def _swapped_differences(
 
 
 def _on_one_scale(name: Coefficient, scores: Floats) -> Floats:
-    """What can be exchanged between two benchmarks: standard scores for Pearson, ranks for the others."""
+    """Return scores that can be exchanged between two benchmarks: standard scores for Pearson, ranks for the others."""
     if name == "pearson":
         standard: Floats = (scores - scores.mean()) / scores.std()
         return standard

@@ -33,7 +33,7 @@ class Design(NamedTuple):
 
 
 class Power(NamedTuple):
-    """What a study of one design would find."""
+    """Findings to expect of a study of one design."""
 
     power: float
     """Share of studies with p below the level in the right direction."""
@@ -41,7 +41,7 @@ class Power(NamedTuple):
     """Mean of the rank correlation that they would print."""
     low: float
     high: float
-    """Where the middle 90 % of it lie."""
+    """Upper end of the middle 90 % of it; `low` is the lower end."""
 
 
 def simulated_power(
@@ -50,11 +50,11 @@ def simulated_power(
     """Simulate studies of one design under a true correlation.
 
     Args:
-        design: What is run.
+        design: Design of the studies.
         true: Correlation of the true scores with the true gains.
         rng: Where draws are taken from.
-        studies: How many are simulated.
-        level: Of the two-sided test.
+        studies: Number of studies that are simulated.
+        level: Level of the two-sided test.
 
     Example:
         >>> wide = Design(24, spread=12, benchmark_error=1.5, gain_spread=12, gain_error=2)
@@ -87,8 +87,8 @@ def lineage_power(
         design: What is run, with its lineages.
         true: Correlation of the true scores with the true gains.
         rng: Where draws are taken from.
-        studies: How many are simulated.
-        level: Of the two-sided p.
+        studies: Number of studies that are simulated.
+        level: Level of the two-sided p.
     """
     kinds = [str(place % (design.lineages or design.models)) for place in range(design.models)]
     scores, left = _scores(design, rng, studies), _scores(design, rng, studies)

@@ -1,4 +1,4 @@
-"""What may be said of a correlation. The word "significant" is earned by the data or does not appear.
+"""Statements that a correlation allows. The word "significant" is earned by the data or does not appear.
 
 It takes a two-sided permutation p below alpha (corrected, where several were asked) *and* an interval over reward
 models on the same side of nothing. A bare coefficient of six models, however high, never gets there.

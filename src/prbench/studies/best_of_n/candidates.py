@@ -26,7 +26,7 @@ from prbench.types import Frozen, Outcome, Pair, Prompt, Status, read_stances
 FILE = "candidates.jsonl"
 EMPTY = "empty"
 TRIES = 3
-"""How often a place is drawn until its text is valid."""
+"""Number of times a place is drawn until its text is valid."""
 
 _STOP = re.compile(r"[.!?…][\"'”’)\]*]*(?=\s|$)")
 _LIST_NUMBER = re.compile(r"(?:^|\n|[.!?…:][\"'”’)\]*]*)\s*\d{1,2}$")
@@ -41,7 +41,7 @@ class Candidate(Frozen):
     style: str = ""
     """Name of the style that the policy was asked for."""
     poles: Mapping[str, str] = {}
-    """By axis, the pole that it was written for, where the policy was told one."""
+    """Pole that it was written for, by axis, where the policy was told one."""
     attempt: int = 0
     status: Status = "ok"
     text: str = ""
@@ -59,7 +59,7 @@ class Slot(NamedTuple):
     key: str
     prompt: Prompt
     number: int
-    """Which of the texts for this very prompt."""
+    """Number of the text among those for this very prompt."""
     style: str
     question: str
     poles: tuple[tuple[str, str], ...] = ()
@@ -82,7 +82,7 @@ def item_slots(item: StudyItem, settings: BestOfNConfig, card: ModelCard) -> lis
 
 
 def _instructions(item: StudyItem, settings: BestOfNConfig) -> list[tuple[Style, tuple[tuple[str, str], ...]]]:
-    """What the policy is told for each of the N places: a style, or in turn each choice of poles of the rubric."""
+    """Return the instruction for each of the N places: a style, or in turn each choice of poles of the rubric."""
     if not settings.poles:
         return [(style, ()) for style in draw_styles(settings.n, item.pair.question, settings.seed)]
     axes = sorted(read_stances(item.tags))

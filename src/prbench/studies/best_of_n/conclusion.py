@@ -34,29 +34,29 @@ CURVES = "curves.json"
 
 
 class Results(NamedTuple):
-    """What all stages came to."""
+    """Results of all stages."""
 
     selected: Selected
     candidates: Mapping[str, Sequence[Candidate]]
-    """By item."""
+    """Candidates of each item."""
     reward_models: Sequence[RewardModel]
     scores: Mapping[str, Entered]
-    """By name of the reward model; noised oracles have theirs from the grades."""
+    """Scores by name of the reward model; noised oracles have theirs from the grades."""
     graded: Mapping[ItemCandidate, Graded]
     exam: Exam
     taught_alike: Mapping[str, str]
     """Ranked models that learnt from the judge's own training split, and which that is."""
     agreed: StudyEstimate | None = None
-    """How often the judge orders candidates as their instructions do, where they were written under poles."""
+    """Share of two candidates that the judge orders as their instructions do, where they were written under poles."""
 
     @property
     def items(self) -> Sequence[StudyItem]:
-        """Who asks what."""
+        """Questions of the study's users."""
         return self.selected.items
 
     @property
     def grades(self) -> dict[ItemCandidate, float | None]:
-        """What each candidate is worth to each user."""
+        """Worth of each candidate to each user."""
         return {place: found.grade.score for place, found in self.graded.items()}
 
 
@@ -105,7 +105,7 @@ def read_curves(path: Path) -> BestOfCurves:
 
 
 def questions(items: Sequence[StudyItem]) -> int:
-    """How many distinct questions are asked."""
+    """Return the number of distinct questions."""
     return len({item.pair.question for item in items})
 
 
@@ -152,7 +152,7 @@ def _details(
 
 
 def _counts(candidates: Mapping[str, Sequence[Candidate]]) -> CandidateCounts:
-    """How the drawing went, over distinct candidates and over items."""
+    """Return counts of the drawing, over distinct candidates and over items."""
     distinct = {one.key: one for listed in candidates.values() for one in listed}
     repeated = 0
     for listed in candidates.values():

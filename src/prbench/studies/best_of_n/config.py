@@ -1,4 +1,4 @@
-"""What a best-of-N study is made of, as typed or as read from a TOML file."""
+"""Settings of a best-of-N study, as typed or as read from a TOML file."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,7 +28,7 @@ class RewardModelConfig(Frozen):
     context: str | None = None
     """Default: `profile` where the model reads posts, else `none`."""
     label: str = ""
-    """What it is called; default: its address, with the context where that is not the default."""
+    """Name in tables; default: its address, with the context where that is not the default."""
     apart: bool = False
     """Shown, but no part of any ranking: a rung of a calibration ladder, a control."""
     lineage: str = ""
@@ -91,7 +91,7 @@ def parse_model(text: str) -> RewardModelConfig:
 
 
 class BestOfNConfig(Frozen):
-    """A best-of-N study, resolved."""
+    """Settings of a best-of-N study, resolved."""
 
     models: tuple[RewardModelConfig, ...] = ()
     suite: str = "mirror"
@@ -112,12 +112,12 @@ class BestOfNConfig(Frozen):
     max_tokens: int = Field(default=96, ge=8)
     temperature: float = Field(default=1.0, ge=0)
     poles: Mapping[str, Mapping[str, str]] = {}
-    """By axis and pole, what the policy is told in the place of a style: each candidate is written for one choice of
-    poles of its item's rubric, all choices in turn."""
+    """Instructions by axis and pole, in the place of a style: each candidate is written for one choice of poles of its
+    item's rubric, all choices in turn."""
     drop_nonsense: bool = False
     """Whether a text that is nonsense by rule is drawn again, then invalid, before anything is scored or graded."""
     truth: Literal["judge", "instructed"] = "judge"
-    """What a candidate is worth: the judge's grade, or 2 to whoever wants the pole that it was written for."""
+    """Worth of a candidate: the judge's grade, or 2 to a user who wants the pole that it was written for."""
     judge: str = ""
     judge_options: ModelOptions = ModelOptions()
     judge_pairs: int = Field(default=400, ge=20)
@@ -147,7 +147,7 @@ class BestOfNConfig(Frozen):
 
     @property
     def writing(self) -> dict[str, Any]:
-        """What decides who writes which candidates for whom: a folder holds one such choice."""
+        """Return the settings that decide who writes which candidates for whom: a folder holds one such choice."""
         how = ("posts", "words", "max_tokens", "temperature", "seed", "poles", "drop_nonsense")
         keys = ("suite", "split", "candidates", "policy", *how)
         chosen: dict[str, Any] = self.model_dump(mode="json", include=set(keys))
@@ -176,5 +176,5 @@ def make_settings(values: Mapping[str, Any], place: str = "") -> BestOfNConfig:
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """What a TOML file says; options on the command line go before it."""
+    """Read the settings of a TOML file; options on the command line go before it."""
     return read_toml(path, raises=ConfigError, hint="name a TOML file")

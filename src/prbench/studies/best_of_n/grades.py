@@ -38,12 +38,12 @@ class Graded(Frozen):
 
     @property
     def place(self) -> ItemCandidate:
-        """Which candidate of which item."""
+        """Place of the candidate: its item and its number."""
         return (self.item, self.candidate)
 
 
 class Exam(Frozen):
-    """What is known of a judge: `judge.json`."""
+    """Examination of a judge: `judge.json`."""
 
     key: str
     """Content hash over the judge, the pairs it was examined on and their rubrics."""
@@ -60,7 +60,7 @@ class Exam(Frozen):
 
 
 class JudgingEstimate(NamedTuple):
-    """What judging will take."""
+    """Estimate of what judging will take."""
 
     calls: int
     tokens: int
@@ -72,7 +72,7 @@ def examine_judge(judge: RubricJudge, split: Sequence[Pair], limit: int, known: 
     """Measure a judge's accuracy on labelled pairs, or take what is known of the same judge, pairs and rubrics.
 
     Args:
-        judge: Who is examined.
+        judge: Judge that is examined.
         split: All pairs of the split that is studied; they give the rubrics, as they do for the study's items.
         limit: Most pairs to grade.
         known: An earlier examination, as in `judge.json`.
@@ -112,13 +112,13 @@ def _journal(path: Path) -> Journal[tuple[ItemCandidate, str], Graded]:
 
 
 class Judging:
-    """What is still to be judged.
+    """Gradings that are still to be made.
 
     Args:
-        judge: Who judges.
-        items: Who asks what.
-        candidates: By item.
-        path: Where grades are kept.
+        judge: Judge that grades.
+        items: Questions of users.
+        candidates: Candidates by item.
+        path: File that keeps the grades.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class Judging:
                     self._add((item.id, candidate.key), item.grading(candidate.text))
 
     def estimate(self, exam: Exam) -> JudgingEstimate:
-        """What the open gradings will take, known before the first of them."""
+        """Return what the open gradings will take, known before the first of them."""
         gradings = list(self._asked.values())
         return JudgingEstimate(len(gradings), self._judge.forecast(gradings), len(gradings) * exam.seconds_each)
 

@@ -1,7 +1,7 @@
 """The instructed pole: a truth that no judge made, namely for which wish an answer was written.
 
-Where the policy writes under explicit poles, an answer is worth 2 on an axis to whoever wants the pole that it was
-written for, and 0 to whoever wants the other. Small policies do not always do as they are told, so how far the judge
+Where the policy writes under explicit poles, an answer is worth 2 on an axis to a user who wants the pole that it was
+written for, and 0 to one who wants the other. Small policies do not always do as they are told, so how far the judge
 agrees is measured and stands beside it, in the place of a judge's own examination.
 """
 
@@ -26,7 +26,7 @@ Candidates = Mapping[str, Sequence[Candidate]]
 
 
 def instructed_grades(items: Sequence[StudyItem], candidates: Candidates) -> dict[ItemCandidate, Graded]:
-    """What every valid candidate is worth to every user, by the poles that it was written under."""
+    """Return the worth of every valid candidate to every user, by the poles that it was written under."""
     found = {}
     for item in items:
         for candidate in candidates[item.id]:
@@ -49,7 +49,7 @@ def truths_agree(
     seed: int = 0,
     resamples: int = 2000,
 ) -> StudyEstimate | None:
-    """How often the judge puts two candidates in the order of their instructions, ties ½; None without any two."""
+    """Return the share of two candidates that the judge orders as their instructions do, ties ½; None without any."""
     told = instructed_grades(items, candidates)
     shares, units, questions = [], [], []
     for item in items:

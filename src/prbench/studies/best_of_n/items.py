@@ -1,4 +1,4 @@
-"""Items: who asks what. One for each user and question, with the rubric that answers will be held to."""
+"""Items of a study: the questions of users."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -14,17 +14,17 @@ from prbench.types import Pair
 
 
 class StudyItem(NamedTuple):
-    """A user's question."""
+    """Question of one user."""
 
     id: str
     pair: Pair
     """One of the pairs in which this user asks this; its answers play no part."""
     unit: str
-    """What is independent of what: the couple on mirrored suites, else the user."""
+    """Unit that is independent of the others: the couple on mirrored suites, else the user."""
     question: str
     """Label of the question."""
     tags: dict[str, str]
-    """Of the pair, with all axes of the user's rubric for this question."""
+    """Tags of the pair, with all axes of the user's rubric for this question."""
 
     def grading(self, answer: str) -> Grading:
         """An answer to be held against this user's rubric."""
@@ -58,7 +58,7 @@ def select_items(
         pairs: Of one split, whole.
         judge: Who will grade; an item that it refuses is left out before anything is spent on it.
         limit: Most items, categories and axes in proportion.
-        seed: Of the sample.
+        seed: Seed of the sample.
     """
     items = study_items(pairs)
     reasons = {item.id: judge.refuses(item.grading("An answer.")) for item in items} if judge is not None else {}

@@ -1,4 +1,4 @@
-"""From scores and grades to curves and the study: exact best-of-k for every k up to N, nothing beyond ."""
+"""Curves and the study, from scores and grades: exact best-of-k for every k up to N, nothing beyond."""
 
 import dataclasses
 import math
@@ -35,11 +35,11 @@ class CurvedPoint(BestOf):
     """One point of a reward model's curve."""
 
     divergence_nats: float
-    """How far the choice of the best of k moves the policy."""
+    """Divergence of the policy by the choice of the best of k."""
 
 
 class ServedUser(Frozen):
-    """What choosing does for one user."""
+    """Effect of choosing for one user."""
 
     gain: float
     items: int
@@ -52,18 +52,18 @@ class ModelCurve(Frozen):
     context: str
     apart: bool
     points: tuple[CurvedPoint, ...]
-    """From k = 1 to N."""
+    """Points from k = 1 to N."""
     headroom: Estimate | None
     """Gain over random as a share of the oracle's, at the endpoint; None unless there is clearly something to gain."""
     users: Mapping[str, ServedUser]
     over_optimisation: OverOptimisation | None
     scored: int
     invalid: Mapping[str, int]
-    """Why candidates have no score, and how often."""
+    """Reasons why candidates have no score, with their counts."""
 
 
 class CommonLines(Frozen):
-    """What can be said without any reward model, from k = 1 to N."""
+    """Lines that need no reward model, from k = 1 to N."""
 
     random: tuple[Estimate, ...]
     oracle: tuple[Estimate, ...]
@@ -72,7 +72,7 @@ class CommonLines(Frozen):
 
 
 class CandidateCounts(Frozen):
-    """How the drawing of candidates went, over distinct candidates and over items."""
+    """Counts of the drawing of candidates, over distinct candidates and over items."""
 
     distinct: int
     valid: int
@@ -86,12 +86,12 @@ class CandidateCounts(Frozen):
 
 
 class CurvesDetails(Frozen):
-    """How a best-of-N study was made."""
+    """Details of how a best-of-N study was made."""
 
     prbench: str
     n: int
     k: int
-    """The endpoint."""
+    """Number k of the endpoint."""
     settings: Mapping[str, Any]
     fingerprint: str
     items: int
@@ -103,11 +103,11 @@ class CurvesDetails(Frozen):
     left_out: tuple[str, ...]
     """Models of which no item has k scored candidates."""
     agreed: StudyEstimate | None = None
-    """How often the judge orders candidates as their instructions do."""
+    """Share of two candidates that the judge orders as their instructions do."""
 
 
 class BestOfCurves(Frozen):
-    """What a best-of-N study found: `curves.json`."""
+    """Findings of a best-of-N study: `curves.json`."""
 
     kind: Literal["best-of-n"]
     suite: str
@@ -136,16 +136,16 @@ class Entered(NamedTuple):
     context: str
     apart: bool
     scores: Values
-    """By item and candidate; None where there is no score."""
+    """Scores by item and candidate; None where there is no score."""
     reasons: Mapping[str, int]
-    """Why there is none, and how often."""
+    """Reasons why there is none, with their counts."""
     revision: str = ""
     lineage: str = ""
 
 
 @dataclass(frozen=True)
 class World:
-    """What all reward models have in common: items, their candidates, and what each is worth."""
+    """Facts that all reward models have in common: items, their candidates, and what each is worth."""
 
     items: Sequence[StudyItem]
     candidates: Mapping[str, Sequence[str]]
@@ -153,7 +153,7 @@ class World:
     grades: Values
     n: int
     k: int
-    """The endpoint."""
+    """Number k of the endpoint."""
     seed: int = 0
     resamples: int = 2000
 
@@ -241,7 +241,7 @@ def model_outcome(world: World, entered: Entered, curve: ModelCurve) -> Json | N
 
 
 def within_items(scores: Values) -> float | None:
-    """How much of the variance of a model's scores lies within items, where a choice is made; None without any.
+    """Return the share of a model's score variance that lies within items, where a choice is made; None without any.
 
     Example:
         >>> within_items({("a", "1"): 0.0, ("a", "2"): 2.0, ("b", "1"): 0.0, ("b", "2"): 2.0})

@@ -59,7 +59,7 @@ def best_of_n(
     """Make a best-of-N study, or continue one.
 
     Args:
-        settings: What to do.
+        settings: Settings of the study.
         out: Its folder.
         until: The last stage to go through.
         suite: Pairs in place of the suite that the settings name.
@@ -84,7 +84,7 @@ def best_of_n(
 
 
 def study_budget(folder: RunFolder, max_cost_usd: float | None) -> Budget:
-    """What a study has cost over all its starts, and may cost."""
+    """Open the budget of a study: its cost over all its starts, and its limit."""
     grades = {graded.key: graded.grade for graded in judging.read_grades(folder.path / judging.FILE).values()}
     spent = sum(grade.cost_usd for grade in grades.values())
     return Budget(folder.path / SPEND, max_cost_usd, spent_usd=spent)
@@ -249,7 +249,7 @@ def examined(
     seed: int,
     say: Callable[[str], None],
 ) -> Exam:
-    """What the judge is worth; one at chance ends the study here."""
+    """Examine the judge; one at chance ends the study here."""
     known = folder.read_json(JUDGE) if (folder.path / JUDGE).exists() else None
     exam = examine_judge(judge, pairs, limit, known, seed=seed)
     folder.write_json(JUDGE, exam.model_dump(mode="json"))

@@ -1,4 +1,4 @@
-"""Who is ranked: every reward model opened once before anything is spent, so that what cannot work is said at once."""
+"""Reward models that are ranked: each is opened once before anything is spent, so that a fault is told at once."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -19,7 +19,7 @@ class RewardModel(NamedTuple):
     ranked: RewardModelConfig
     card: ModelCard
     context: Context | None
-    """What of the user it is shown; None for a noised oracle, which is shown nothing."""
+    """Context in which it is shown the user; None for a noised oracle, which is shown nothing."""
     apart: bool
 
     @property
@@ -30,7 +30,7 @@ class RewardModel(NamedTuple):
         return f"{readable}-{digest(who)[:6]}"
 
     def load(self) -> Rater | Ranker:
-        """Open the model."""
+        """Open the model at its address."""
         return scoring(load_model(self.ranked.address, self.ranked.options), self.ranked.address)
 
 
@@ -51,7 +51,7 @@ def open_reward_models(models: Iterable[RewardModelConfig], n: int = 2) -> list[
     """Open each model once, one after another, and see whether it can do what is asked of it.
 
     Args:
-        models: Who takes part.
+        models: Models that take part.
         n: The most candidates of an item.
     """
     found = [_noised(ranked) if ranked.noise is not None else _real(ranked, n) for ranked in models]
@@ -100,7 +100,7 @@ def told_alike(
 
 
 def taught_alike_notice(alike: Mapping[str, str]) -> str:
-    """Who learnt from the same answers as the judge; empty where nobody did.
+    """Return which models learnt from the same answers as the judge; empty where none did.
 
     Example:
         >>> taught_alike_notice({"personal:a": "split 'train' of 'mirror'"})

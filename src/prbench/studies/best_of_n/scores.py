@@ -35,16 +35,16 @@ class Score(Frozen):
     score: float | None = None
     reason: str = ""
     posts: int = 0
-    """How many posts the model was shown."""
+    """Number of posts that the model was shown."""
 
     @property
     def place(self) -> ItemCandidate:
-        """Which candidate of which item."""
+        """Place of the candidate: its item and its number."""
         return (self.item, self.candidate)
 
 
 class OpenCalls(NamedTuple):
-    """What must be asked for some places: distinct calls, who waits for each, and what needs no call."""
+    """Calls that must be made for some places: distinct calls, who waits for each, and what needs no call."""
 
     calls: dict[str, AnswerView]
     waiting: dict[str, list[ItemCandidate]]
@@ -105,11 +105,11 @@ def score_candidates(
 
     Args:
         path: The model's file.
-        model: Who scores.
+        model: Model that scores.
         builder: Shows answers as the benchmark does.
         context: What of the user is shown.
-        items: Who asks what.
-        candidates: By item.
+        items: Questions of users.
+        candidates: Candidates by item.
         heard: Told how many of how many calls are done.
         budget: Counts what is spent, and stops at its limit; default: no limit.
     """

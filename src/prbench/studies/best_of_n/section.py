@@ -17,11 +17,11 @@ from prbench.studies.best_of_n.gain_tables import best_of_n_tables, ordered, ran
 from prbench.studies.best_of_n.outcome import BestOfCurves
 
 _DUST = 1e-9
-"""What adding up floats leaves is no change."""
+"""Largest difference that comes from adding up floats and is no change."""
 
 
 def best_of_n_section(folder: Path, *, number: int = 0) -> Section:
-    """One study, drawn.
+    """Section of a page that draws one study.
 
     Args:
         folder: A finished study.
@@ -70,7 +70,7 @@ def _curves(found: BestOfCurves) -> Markup:
 
 
 def _users(found: BestOfCurves) -> Markup:
-    """For whom choosing pays."""
+    """Return the chart of the users for whom choosing pays."""
     gains = {name: [user.gain for user in found.models[name].users.values()] for name in _names(found)}
     reach = max((abs(gain) for listed in gains.values() for gain in listed), default=1.0)
     drawings = [gain_histogram(name, listed, reach=reach) for name, listed in gains.items() if listed]

@@ -1,4 +1,4 @@
-"""What a PPO study ends in: `study.json`, one score per reward model, from whatever trainings are finished.
+"""Conclusion of a PPO study: `study.json`, one score per reward model, from whatever trainings are finished.
 
 Seeds of one reward model are averaged item by item; the untrained policy stands beside them, and every gain over it is
 paired on the same items.
@@ -51,7 +51,7 @@ class Trained(NamedTuple):
     card: ModelCard
     folder: Path
     answers: Mapping[str, Sequence[Candidate]]
-    """By item."""
+    """Answers to each item."""
     history: Sequence[TrainingStep]
 
 

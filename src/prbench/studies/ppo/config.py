@@ -1,4 +1,4 @@
-"""What is set for a PPO study: how a policy is trained (part of a checkpoint's key), on what, and how it is judged."""
+"""Settings of a PPO study: how a policy is trained (part of a checkpoint's key), on what, and how it is judged."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +19,7 @@ Algorithm = Literal["ppo", "grpo"]
 
 
 class PPOConfig(Frozen):
-    """How a policy is trained.
+    """Settings for training a policy.
 
     Example:
         >>> PPOConfig().batch
@@ -29,7 +29,7 @@ class PPOConfig(Frozen):
     algorithm: Algorithm = "ppo"
     steps: int = Field(default=40, ge=1)
     prompts: int = Field(default=2, ge=1)
-    """Questions in a step."""
+    """Number of questions in a step."""
     rollouts: int = Field(default=4, ge=2)
     """Answers to each: a reward is held against those of the same question."""
     new_tokens: int = Field(default=56, ge=1)
@@ -45,7 +45,7 @@ class PPOConfig(Frozen):
     learning_rate: float = Field(default=5e-4, gt=0)
     value_learning_rate: float = Field(default=2e-3, gt=0)
     clip: float = Field(default=0.2, gt=0)
-    """How far the odds of a token may move before its gain no longer counts."""
+    """Largest change of the odds of a token before its gain no longer counts."""
     value_clip: float = Field(default=0.2, gt=0)
     value_weight: float = Field(default=0.1, ge=0)
     entropy_weight: float = Field(default=0.0, ge=0)
@@ -59,20 +59,20 @@ class PPOConfig(Frozen):
     max_norm: float = Field(default=1.0, gt=0)
     """Gradients longer than this are shortened."""
     rank: int = Field(default=8, ge=1)
-    """Of the low-rank adapters."""
+    """Rank of the low-rank adapters."""
     layers: int | None = Field(default=None, ge=1)
-    """How many of the upper layers have adapters; default: half of them."""
+    """Number of the upper layers that have adapters; default: half of them."""
     checkpoint_every: int = Field(default=5, ge=1)
     seed: int = Field(default=0, ge=0)
 
     @property
     def batch(self) -> int:
-        """Answers in a step."""
+        """Number of answers in a step."""
         return self.prompts * self.rollouts
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What decides which policy comes out: all but how often it is saved."""
+        """Return the settings that decide which policy comes out: all but how often it is saved."""
         return self.model_dump(mode="json", exclude={"checkpoint_every"})
 
 
@@ -93,7 +93,7 @@ def make_options(values: Mapping[str, Any]) -> PPOConfig:
 
 
 class PPOStudyConfig(Frozen):
-    """What all trainings of a study have in common."""
+    """Settings that all trainings of a study have in common."""
 
     policy: Text
     suite: Text = "mirror"
@@ -104,7 +104,7 @@ class PPOStudyConfig(Frozen):
     answers: int = Field(default=2, ge=1)
     """Answers to each of them."""
     item_seed: int = Field(default=0, ge=0)
-    """Of the items and of the draws in which they are answered: the same for all policies."""
+    """Seed of the items and of the draws in which they are answered: the same for all policies."""
     judge: str = ""
     judge_options: ModelOptions = ModelOptions()
     judge_pairs: int = Field(default=400, ge=20)
@@ -115,7 +115,7 @@ class PPOStudyConfig(Frozen):
 
     @property
     def shared(self) -> dict[str, Any]:
-        """What must be the same in all of a study's trainings, or their scores could not be compared."""
+        """Return what must be the same in all of a study's trainings, or their scores could not be compared."""
         chosen = self.model_dump(mode="json", exclude={"judge", "judge_options", "judge_pairs", "reserve", "options"})
         options = self.options.identity
         del options["seed"]

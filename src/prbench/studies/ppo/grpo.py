@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 ADAPTER = "adapter"
 _WRITTEN_LAST = "trainer_state.json"
-"""Of a checkpoint of transformers' trainer."""
+"""Last file of a checkpoint of transformers' trainer."""
 _LINEARS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 
 

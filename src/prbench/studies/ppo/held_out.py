@@ -1,4 +1,4 @@
-"""What a policy learns from and what it is judged on: two sets of people and questions that share no text."""
+"""Division into what a policy learns from and what judges it: two sets of people and questions without shared text."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,11 +19,12 @@ ANSWERS = "answers.jsonl"
 ITEMS = "items.json"
 
 Write = Callable[[Sequence[Pair], int, int], list[tuple[str, bool]]]
-"""From questions, answers to each and a seed to texts, each with whether it was cut off; question by question."""
+"""Function from questions, answers to each and a seed to texts, each with whether it was cut off; question by question.
+"""
 
 
 class HeldOutDivision(NamedTuple):
-    """Who teaches and who examines."""
+    """Users who teach and users who examine."""
 
     train: list[Pair]
     """One pair for each user and question; its answers play no part."""

@@ -1,4 +1,4 @@
-"""What is kept of a training, step by step."""
+"""History of a training, kept step by step."""
 
 from pathlib import Path
 
@@ -18,11 +18,11 @@ class TrainingStep(Frozen):
     spread: float | None = None
     """Standard deviation of the rewards within a question: what there was to learn from; None if not told."""
     kl: float
-    """To the base model, of a whole answer."""
+    """KL divergence from the base model, of a whole answer."""
     entropy: float | None
-    """Of the policy, per token; None where no pass was made."""
+    """Entropy of the policy, per token; None where no pass was made."""
     length: float
-    """Tokens of an answer."""
+    """Mean number of tokens of an answer."""
     ended: float
     """Share of answers that the policy itself brought to an end."""
     dropped: int

@@ -31,7 +31,7 @@ from prbench.studies.ppo.trunk import Policy, Prefix
 from prbench.types import Pair
 
 BARREN_STEPS = 5
-"""So many steps in a row without one reward end a training: there is nothing to learn from."""
+"""Number of steps in a row without one reward that end a training: there is nothing to learn from."""
 
 Pay = Callable[[Sequence[AskedAnswer]], Sequence[float | None]]
 
@@ -40,7 +40,7 @@ Pay = Callable[[Sequence[AskedAnswer]], Sequence[float | None]]
 
 
 def answer_mask(tokens: Tensor, ends: Sequence[int]) -> Tensor:
-    """Which positions belong to an answer: all up to its first end token, that one included.
+    """Return which positions belong to an answer: all up to its first end token, that one included.
 
     Example:
         >>> answer_mask(torch.tensor([[5, 9, 7, 9], [5, 6, 7, 8]]), [9]).int().tolist()
@@ -102,7 +102,7 @@ def centred_rewards(rewards: Sequence[float | None], rollouts: int) -> tuple[Ten
 
 
 def token_kl(policy: Tensor, base: Tensor) -> Tensor:
-    """How much likelier the policy makes each token that it wrote than the base model does; its mean estimates KL."""
+    """Return how much likelier the policy makes each token it wrote than the base model does; its mean estimates KL."""
     return policy - base
 
 
@@ -168,7 +168,7 @@ def moved(new: Tensor, old: Tensor, mask: Tensor) -> Tensor:
 
 
 def chosen(odds: Tensor, tokens: Tensor) -> Tensor:
-    """Of all log-probabilities, those of the tokens that were written."""
+    """Return the log-probabilities of the tokens that were written."""
     return odds.gather(2, tokens[..., None])[..., 0]
 
 
@@ -181,7 +181,7 @@ def entropy(odds: Tensor, mask: Tensor) -> Tensor:
 
 
 class Speech(NamedTuple):
-    """From a question to the policy's tokens, and back to text."""
+    """Conversion of a question to the policy's tokens, and back to text."""
 
     encode: Callable[[Pair], Sequence[int]]
     decode: Callable[[Sequence[int]], str]
@@ -216,7 +216,7 @@ def sample(
 
 
 def answer_texts(tokens: Tensor, speech: Speech) -> list[tuple[str, bool]]:
-    """Answers as anybody is shown them, and whether they were cut off."""
+    """Return the answers as they are shown, and whether they were cut off."""
     texts = []
     for row, kept in zip(tokens.tolist(), answer_mask(tokens, speech.ends).sum(1).tolist(), strict=True):
         ids = row[:kept]
@@ -227,7 +227,7 @@ def answer_texts(tokens: Tensor, speech: Speech) -> list[tuple[str, bool]]:
 
 
 class Learned(NamedTuple):
-    """What came of a step's epochs; the means are of the last pass."""
+    """Result of a step's epochs; the means are of the last pass."""
 
     loss: float = 0.0
     value_loss: float = 0.0
@@ -299,7 +299,7 @@ class PPOTraining:
         pairs: Whose questions it is asked; the seed decides which comes when.
         pay: Rewards of answers.
         speech: The policy's tokenizer.
-        options: How to train.
+        options: Settings of the training.
         folder: Where history and checkpoints are kept.
         key: Whom this training belongs to; a checkpoint with another key is refused.
     """
@@ -325,7 +325,7 @@ class PPOTraining:
         self._spread = Spread()
         self._drought = Drought()
         self.done = 0
-        """Steps made."""
+        """Number of steps made."""
         self._resume()
 
     def run(self, heard: Callable[[TrainingStep], None] = lambda step: None) -> None:
@@ -341,7 +341,7 @@ class PPOTraining:
                     self._keep()
 
     def step(self) -> TrainingStep:
-        """Sample, pay, learn."""
+        """Sample answers, pay for them, and learn."""
         began = time.perf_counter()
         draws = torch.Generator().manual_seed(1_000_003 * self.options.seed + self.done)
         asked = list(self._questions(self.done))

@@ -1,4 +1,4 @@
-"""What a PPO study found, typed: `study.json` as the tables and the page read it."""
+"""Findings of a PPO study, typed: `study.json` as the tables and the page read it."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -12,7 +12,7 @@ from prbench.types import Frozen
 
 
 class SeedOutcome(Frozen):
-    """What one training came to."""
+    """Result of one training."""
 
     score: float | None
     """Mean over its graded items; None where there is none."""
@@ -21,7 +21,7 @@ class SeedOutcome(Frozen):
     """Mean of the first steps that have a reward."""
     reward_last: float | None
     kl: float
-    """To the base model, of a whole answer, in the last step."""
+    """KL divergence from the base model, of a whole answer, in the last step."""
     dropped: int
     seconds: float
     answers: int
@@ -33,15 +33,15 @@ class SeedOutcome(Frozen):
 
 
 class PolicyDetails(Frozen):
-    """How a reward model's policy came to its score."""
+    """Details of how a reward model's policy came to its score."""
 
     gain: Estimate
-    """Over the untrained policy, paired on the same items."""
+    """Gain over the untrained policy, paired on the same items."""
     seeds: Mapping[str, SeedOutcome]
 
 
 class PolicyOutcome(Frozen):
-    """What came of training with one reward model."""
+    """Outcome of training with one reward model."""
 
     address: str
     context: str
@@ -60,7 +60,7 @@ class Untrained(Frozen):
 
 
 class PPODetails(Frozen):
-    """How a PPO study was made."""
+    """Details of how a PPO study was made."""
 
     prbench: str
     settings: PPOStudyConfig
@@ -93,5 +93,5 @@ class PPOStudy(Frozen):
         return judge.model_dump(mode="json")
 
     def to_json(self) -> dict[str, Any]:
-        """As in `study.json`."""
+        """Return the content of `study.json`."""
         return self.model_dump(mode="json", exclude_unset=True)

@@ -1,8 +1,8 @@
 """A PPO study, from the suite to `study.json`: read it from top to bottom.
 
 One folder holds one study: the same policy, questions and options under every reward model and seed. Trainings continue
-where they stopped, and may be made by several commands at once; whoever names a judge draws the conclusion from all
-that are finished. What cannot work is refused before the first step is paid for.
+where they stopped, and may be made by several commands at once; a command that names a judge draws the conclusion from
+all that are finished. What cannot work is refused before the first step is paid for.
 """
 
 import gc
@@ -105,7 +105,7 @@ def _with_context(reward_model: RewardModel) -> RewardModel:
 
 
 def _reward(reward_model: RewardModel, judge: RubricJudge | None, everything: Suite) -> TextReward:
-    """Who pays: the judge itself where the true score is asked for."""
+    """Return the source of rewards: the judge itself where the true score is asked for."""
     if reward_model.ranked.noise is None:
         assert reward_model.context is not None  # noqa: S101  (a real model has one)
         return TextReward(everything, reward_model.load(), reward_model.context)

@@ -24,7 +24,7 @@ Key = dict[str, str]
 
 
 def reward_key(card: ModelCard, context: str) -> Key:
-    """Who pays, and seeing what."""
+    """Return the key of what pays, and of what it sees."""
     asked = digest(dict(card.parameters))[:12]
     return {"address": card.address, "revision": card.revision, "parameters": asked, "context": context}
 
@@ -37,11 +37,11 @@ class AskedAnswer(NamedTuple):
 
 
 class TextReward:
-    """Pays answers.
+    """Reward that pays for answers.
 
     Args:
         pairs: The suite, so that contexts such as `other` mean the same as in the benchmark.
-        model: Who scores.
+        model: Model that scores.
         context: What of the user it is shown; the same under every seed of a training.
 
     Example:
@@ -63,7 +63,7 @@ class TextReward:
 
     @property
     def key(self) -> Key:
-        """What a checkpoint is bound to."""
+        """Key that a checkpoint is bound to."""
         return reward_key(self.model.card, str(self.context))
 
     def __call__(self, asked: Sequence[AskedAnswer]) -> list[float | None]:
@@ -105,7 +105,7 @@ class TrueReward(TextReward):
 
     Args:
         pairs: The suite, for the users' whole rubrics.
-        judge: Who grades.
+        judge: Judge that grades.
         card: Of the oracle, as it is named in the study.
     """
 
@@ -116,7 +116,7 @@ class TrueReward(TextReward):
 
     @property
     def key(self) -> Key:
-        """What a checkpoint is bound to; the judge decides what is paid."""
+        """Key that a checkpoint is bound to; the judge decides what is paid."""
         return {**reward_key(self._card, str(self.context)), "judge": digest(list(self._judge.card.identity.values()))}
 
     def __call__(self, asked: Sequence[AskedAnswer]) -> list[float | None]:
@@ -134,7 +134,7 @@ class TrueReward(TextReward):
 
 
 def readable(text: str, *, cut: bool) -> str:
-    """A policy's answer as anybody is shown it: one that was cut off ends with its last whole sentence, if it has one.
+    """Return a policy's answer as it is shown: one that was cut off ends with its last whole sentence, if it has one.
 
     Example:
         >>> readable("Try green tea. It is m", cut=True), readable("It is m", cut=True)

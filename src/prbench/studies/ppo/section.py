@@ -30,7 +30,7 @@ _CURVES: tuple[Curve, ...] = (
 
 
 def ppo_section(folder: Path, *, number: int = 0) -> Section:
-    """One study, drawn.
+    """Section of a page that draws one study.
 
     Args:
         folder: A finished study.

@@ -29,18 +29,18 @@ _PROMPTS_AT_ONCE = 8
 
 
 class StudySetup(NamedTuple):
-    """What all trainings of a study share."""
+    """Resources that all trainings of a study share."""
 
     settings: PPOStudyConfig
     speaker: Speaker
     division: HeldOutDivision
     pairs: Sequence[Pair]
-    """The whole suite."""
+    """Pairs of the whole suite."""
     out: Path
 
 
 def training_key(work: StudySetup, reward: TextReward) -> dict[str, Any]:
-    """Whom a training belongs to: reward model, what it sees, policy, seed, all that decides what comes out."""
+    """Return the key of a training: reward model, what it sees, policy, seed, all that decides what comes out."""
     return {
         "reward": reward.key,
         "policy": {"address": work.settings.policy, "revision": work.speaker.revision},
@@ -51,7 +51,7 @@ def training_key(work: StudySetup, reward: TextReward) -> dict[str, Any]:
 
 
 def training_folder(work: StudySetup, reward_model: RewardModel) -> Path:
-    """Where one training lives: for people to find, and different for whatever trains differently."""
+    """Return the folder of one training: for people to find, and different for whatever trains differently."""
     readable = re.sub(r"[^A-Za-z0-9.]+", "_", reward_model.name).strip("_.")[-60:] or "model"
     who = [
         reward_model.card.address,
@@ -100,7 +100,7 @@ def _record(reward_model: RewardModel, seed: int, who: str) -> TrainingRecord:
 
 
 def answer_untrained(work: StudySetup) -> dict[str, list[Candidate]]:
-    """What the base model says to the held-out items: what every training is held against."""
+    """Return the base model's answers to the held-out items, against which every training is held."""
     options = work.settings.options
     folder = work.out / UNTRAINED
     with alone(folder):
@@ -115,7 +115,7 @@ def make_policy(weights: Any, options: PPOConfig) -> Policy:
 
 
 def writer(policy: Policy, speech: Speech, options: PPOConfig, *, adapted: bool = True) -> Write:
-    """How a policy answers held-out questions: drawn at its own temperature, with draws that all policies share."""
+    """Return the function by which a policy answers held-out questions: at its own temperature, with shared draws."""
 
     def write(pairs: Sequence[Pair], answers: int, seed: int) -> list[tuple[str, bool]]:
         texts: list[tuple[str, bool]] = []
@@ -149,7 +149,7 @@ class StepLine:
             self._shown.start()
 
     def __call__(self, step: TrainingStep, reward: TextReward) -> None:
-        """Show a step."""
+        """Show a step of the training."""
         line = f"{self._name}: {step_line(step, self._steps)}"
         if dropped := reward.dropped.most_common(1):
             line += f" ({dropped[0][0]})"

@@ -33,18 +33,18 @@ _KINDS = ("llama", "mistral", "qwen2")
 _TRIED = (*range(3, 99, 13), *range(5, 30, 8))
 """Tokens on which the model as it is and as it is run here are compared."""
 _NEAR = 0.01
-"""How far their logits may be apart, as a share of the largest: rounding leaves a hundredth of that."""
+"""Largest distance of their logits, as a share of the largest: rounding leaves a hundredth of that."""
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def without_gradient(method: Method) -> Method:
-    """What happens in there is not learned from."""
+    """Return the method wrapped so that it computes no gradients."""
     return cast(Method, torch.no_grad()(method))
 
 
 class Keys(NamedTuple):
-    """What attention reads of some positions, in one layer: (rows, heads, positions, width) each."""
+    """Keys and values of some positions, in one layer: (rows, heads, positions, width) each."""
 
     keys: Tensor
     values: Tensor
@@ -52,7 +52,7 @@ class Keys(NamedTuple):
 
 @dataclass(frozen=True)
 class Prefix:
-    """What some prompts leave behind, but for their last token: with it the answer begins."""
+    """State that some prompts leave behind, but for their last token: with it the answer begins."""
 
     layers: list[Keys]
     """One row for each prompt, padded on the right."""
@@ -65,19 +65,19 @@ class Prefix:
 
     @cached_property
     def padding(self) -> Tensor:
-        """What hides keys that are padding, for each answer: (answers, 1, 1, positions)."""
+        """Mask that hides keys that are padding, for each answer: (answers, 1, 1, positions)."""
         places = torch.arange(self.layers[0].keys.shape[2])
         hidden = torch.zeros(len(self.lengths), len(places)).masked_fill_(places >= self.lengths[:, None], -torch.inf)
         return hidden.repeat_interleave(self.rollouts, 0)[:, None, None]
 
 
 class Read(NamedTuple):
-    """What the policy makes of each position of its answers: before it, not after it."""
+    """Reading of the policy at each position of its answers: before it, not after it."""
 
     logits: Tensor
     """(answers, positions, tokens), divided by the temperature."""
     values: Tensor
-    """(answers, positions)."""
+    """Estimated values, (answers, positions)."""
 
 
 class Map(NamedTuple):
@@ -86,7 +86,7 @@ class Map(NamedTuple):
     weight: Tensor
     bias: Tensor | None
     change: tuple[Tensor, Tensor] | None = None
-    """An adapter beside it."""
+    """Low-rank adapter beside the map."""
 
     @classmethod
     def of(cls, *linears: Any) -> Self:
@@ -96,7 +96,7 @@ class Map(NamedTuple):
         return cls(weight, None if biases[0] is None else torch.cat([bias.detach() for bias in biases]))
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Apply it."""
+        """Apply the map to `x`."""
         y = x @ self.weight if self.bias is None else x @ self.weight + self.bias
         return y if self.change is None else y + (x @ self.change[0]) @ self.change[1] * SCALE
 
@@ -105,7 +105,7 @@ Maps = Mapping[str, Map]
 
 
 class Layer(NamedTuple):
-    """One decoder layer."""
+    """Decoder layer of the policy."""
 
     maps: Maps
     norms: tuple[Any, Any]
@@ -139,7 +139,7 @@ class Policy(nn.Module):
 
     Args:
         model: A causal language model of transformers; it is never changed.
-        rank: Of the adapters.
+        rank: Rank of the adapters.
         layers: How many of the upper layers have adapters; default half of them.
         temperature: Divides the logits, wherever the policy is asked: it is a part of the policy.
         seed: Of the adapters' first values.
@@ -212,7 +212,7 @@ class Policy(nn.Module):
 
     @without_gradient
     def read_lower(self, prefix: Prefix, answers: Tensor) -> Tensor:
-        """What the frozen layers make of answers (answers, positions): the state before the first adapter."""
+        """Return the frozen layers' output for answers (answers, positions): the state before the first adapter."""
         first = prefix.last.repeat_interleave(prefix.rollouts)[:, None]
         return self._through(self._base[0](torch.cat([first, answers[:, :-1]], 1)), prefix, range(self.lowest), False)
 

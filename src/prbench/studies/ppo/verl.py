@@ -25,7 +25,7 @@ VERSION = "0.9.1"
 CONFIG = "prbench_ppo"
 HOOK = "pkg://prbench.serve.clients.verl_reward"
 _FACTOR = 32
-"""How many times larger a cluster's batch is than the default of two cores."""
+"""Factor by which a cluster's batch is larger than the default of two cores."""
 
 
 def write_verl(settings: PPOStudyConfig, rewards: Sequence[RewardModelConfig], out: Path, *, server: str) -> str:
@@ -171,7 +171,7 @@ def _algorithm(options: PPOConfig) -> dict[str, Any]:
 
 
 def policy_path(address: str) -> str:
-    """What verl loads: a folder or a hub name.
+    """Return what verl loads: a folder or a hub name.
 
     Example:
         >>> policy_path("lm:org/name")

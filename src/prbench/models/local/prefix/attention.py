@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 NAME = "prbench_branches"
-"""Under which transformers finds this attention."""
+"""Name under which transformers finds this attention."""
 
 
 class Branch(NamedTuple):
@@ -27,7 +27,7 @@ class Branch(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """How a pack is laid out behind its path."""
+    """Layout of a pack behind its path."""
 
     prefix: int
     branches: tuple[Branch, ...]
@@ -113,4 +113,4 @@ def _register() -> None:
 
 
 _CHANGES_WEIGHTS = ("softcap", "s_aux", "position_bias", "sliding_window", "head_mask")
-"""What some models hand to their attention and this one does not do."""
+"""Arguments that some models hand to their attention and that this one does not serve."""

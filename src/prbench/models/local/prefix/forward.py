@@ -129,7 +129,7 @@ class CausalForward:
             start = end
 
     def _hidden(self, pieces: Sequence[Piece]) -> Any:
-        """What is added to the weights of some pieces among each other: each sees its ancestors, and itself so far."""
+        """Return the mask of some pieces among each other: each sees its ancestors, and itself so far."""
         import torch
 
         sizes = torch.tensor([piece.end - piece.start for piece in pieces])
@@ -140,7 +140,7 @@ class CausalForward:
 
 
 def _ancestors(pieces: Sequence[Piece]) -> Any:
-    """Which pieces (columns) are on the way to which (rows), each to itself included."""
+    """Return which pieces (columns) are on the way to which (rows), each to itself included."""
     import torch
 
     number = {piece.node: index for index, piece in enumerate(pieces)}

@@ -1,4 +1,4 @@
-"""Which passes to make over a prefix tree: what is run first and kept, what is packed together, what is run plainly.
+"""Plan of the passes over a prefix tree: what is run first and kept, what is packed together, what is run plainly.
 
 Each node is taken in the cheapest of three ways. *Descend*: run its tokens in a pass of their own, keep their keys and
 values for all that continues them. *Pack*: run it with everything below it, beside its siblings, in one sequence with a
@@ -16,7 +16,7 @@ from prbench.models.local.prefix.tree import Node, Tree
 
 @dataclass(frozen=True)
 class Cost:
-    """What a pass costs, in units of one token through the model's matrices.
+    """Cost of a pass, in units of one token through the model's matrices.
 
     Example:
         >>> Cost(per_key=0.001, per_pass=10).packed(100, keys=500)
@@ -24,9 +24,9 @@ class Cost:
     """
 
     per_key: float
-    """What it costs one token to attend to one key."""
+    """Cost of one token's attention to one key."""
     per_pass: float
-    """What it costs to begin a pass: reading the weights, starting the kernels."""
+    """Cost of beginning a pass: reading the weights, starting the kernels."""
     siblings: bool = True
     """Whether the tokens of a pack are held, in vain, against those beside them."""
 
@@ -46,9 +46,9 @@ class Cost:
 
 
 _SMALLEST_PACK = 256
-"""Below this, matrix products lose speed on every machine seen."""
+"""Smallest pack: below it, matrix products lose speed on every machine seen."""
 _LARGEST_PACK = 1024
-"""Above this, matrix products gain nothing, and what lies between them leaves the processor's caches."""
+"""Largest pack: above it, matrix products gain nothing, and what lies between them leaves the processor's caches."""
 
 
 class Piece(NamedTuple):
@@ -84,7 +84,7 @@ def plan(tree: Tree, cost: Cost, pack_tokens: int, most_tokens: int) -> PrefixPl
 
     Args:
         tree: What there is to compute.
-        cost: What passes cost.
+        cost: Cost of a pass.
         pack_tokens: Tokens to gather in one pack.
         most_tokens: Tokens that no pack may exceed, unless a sequence parts from the others and has more left alone.
     """

@@ -32,19 +32,19 @@ class LogitRequest(NamedTuple):
     positions: Sequence[int]
     """Tokens after which logits are read, counted from 0."""
     columns: Sequence[int]
-    """For each position, the token id (or label) whose logit is wanted."""
+    """Token id (or label) whose logit is wanted, for each position."""
     normalised: bool = False
     """Log-probabilities instead of raw logits."""
 
 
 class Reading(NamedTuple):
-    """What became of one request."""
+    """Outcome of one request."""
 
     request: int
     values: tuple[float, ...] | None
     """One number per position; None where even this request alone did not fit into memory."""
     latency_ms: float
-    """This request's share of the passes that served it."""
+    """Share of the passes' time that is this request's."""
 
 
 def last_logits(ids: Sequence[int], columns: Sequence[int]) -> LogitRequest:
@@ -83,11 +83,11 @@ class PrefixScorer:
         self.model = model
         self.effort = Effort()
         self.arithmetic = Arithmetic.of(model)
-        """What a pass takes; None where it cannot be said."""
+        """Arithmetic of a pass; None where it cannot be said."""
         self._forward = CausalForward(model)
         self._batch_tokens = batch_tokens
         self.note: str | None = choose_way(self._forward) if shared else None
-        """Why prefixes are not shared, in one sentence; None where they are, or where nobody asked for it."""
+        """Reason why prefixes are not shared, in one sentence; None where they are, or where it was not asked for."""
         self._cost = estimate_cost(self._forward)
         self._pack_tokens = min(pack_tokens or self._cost.best_pack(batch_tokens), batch_tokens)
         self._shared = shared and self.note is None
@@ -157,11 +157,11 @@ class _Read(NamedTuple):
     """Row of the pass's logits."""
     sequence: int
     place: int
-    """Which of the request's numbers this is."""
+    """Place of this number among the request's."""
 
 
 class _Board:
-    """What is wanted of each sequence (numbered in sorted order), and what is known of it already."""
+    """Board of what is wanted of each sequence (numbered in sorted order), and what is known of it already."""
 
     def __init__(self, tree: Tree, requests: Sequence[LogitRequest], effort: Effort) -> None:
         self._tree = tree

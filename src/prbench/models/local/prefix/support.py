@@ -1,4 +1,4 @@
-"""Whether a model's prefixes can be shared, in which way, and what its passes cost.
+"""Support of a model for shared prefixes: whether, in which way, and at what cost of a pass.
 
 Said by the config where it says it, and then tried: a model that gives other numbers over a forked cache than in one
 go, be it branch by branch or under a mask, is run plainly, whatever the reason.
@@ -13,7 +13,7 @@ from prbench.models.local.prefix.plan import Cost, Piece, PrefixStep
 from prbench.models.local.prefix.tree import Tree
 
 _PASS_IN_TOKENS = {"cpu": 24.0}
-"""What beginning a pass costs, as tokens: weights are read once per pass (measured; see benchmarks/scoring.py)."""
+"""Cost of beginning a pass, as tokens: weights are read once per pass (measured; see benchmarks/scoring.py)."""
 _PASS_IN_TOKENS_ELSEWHERE = 600.0
 _ATTENTION_SLOWDOWN = {"mask": 1.6, "branches": 1.3}
 """Attention under a mask runs at about 60 % of the speed of the matrix products, branch by branch at 75 %."""

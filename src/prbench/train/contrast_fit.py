@@ -1,0 +1,265 @@
+"""The fits of `contrast`: where a text stands, what answers differ in, and what the validation split says of both."""
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from prbench.contexts.builder import aspect_line
+from prbench.data.passages import Passage
+from prbench.models.ngrams import NGrams
+from prbench.models.personal.contrast import SEPARATOR, stance_logits
+from prbench.models.personal.traits import Floats, TraitReader, Traits
+from prbench.train import gains
+from prbench.train.regression import three_way, two_sided
+from prbench.train.soundness import Sound, fit_flaw, fit_spoilt
+from prbench.train.stance_labels import Axes, Stance, answer_stances, people_stances, stated
+from prbench.train.unsound import unsound
+from prbench.types import Frozen, Pair
+
+Tell = Callable[[str], None]
+_ALONE = 0.15
+"""Share of mₖ that is kept for an answer alone, since nothing tells which axis decides."""
+
+
+class ContrastConfig(Frozen):
+    """Settings for fitting `contrast`."""
+
+    encoder: str = "embed:minilm"
+    """Encoder whose vectors of answers are compared, frozen."""
+    stances: str = ""
+    """A tuned encoder, `embed:DIR#stances`, by which posts and statements are read beside their terms."""
+    also: str = "generic"
+    """A suite of sound and flawed answers; its pairs of the same split teach what all users want."""
+    penalty: float = Field(default=0.03, gt=0)
+    """Penalty of the weights that tell what answers differ in."""
+    reader_penalty: float = Field(default=0.25, gt=0)
+    """Penalty of the weights that tell where a text stands."""
+    flaw_penalty: float = Field(default=0.1, gt=0)
+    """Penalty of the weights that tell a flawed answer from a sound one."""
+    folds: int = Field(default=4, ge=2)
+    """Parts of the training questions; what is no answer is told by the terms of the other parts."""
+    seed: int = 0
+
+
+class Material(NamedTuple):
+    """Material to learn from, and to fit the gains on."""
+
+    axes: Axes
+    pairs: Sequence[Pair]
+    """Pairs of the training split, with tags that say what decides them."""
+    flawed: Sequence[Pair]
+    """Sound and flawed answers of the same split."""
+    passages: Sequence[Passage]
+    """Texts whose stance is known."""
+    held: Sequence[Pair]
+    """Pairs of the validation split."""
+    held_flawed: Sequence[Pair]
+
+
+class AnswerDifference(NamedTuple):
+    """Two answers and what they differ in: axes with the side of the first answer."""
+
+    question: str
+    one: Traits
+    two: Traits
+    sides: dict[int, int]
+
+
+class TraitWeights(NamedTuple):
+    """Weights of the traits, (width, 2, K), and the bias, (K)."""
+
+    sides: Floats
+    bias: Floats
+
+
+class Fitting:
+    """Fit of one model.
+
+    Args:
+        options: Settings of the fit.
+        material: Pairs and passages to learn from.
+        encoder: Maps texts to vectors.
+        stances: A tuned encoder that reads posts and statements as well.
+        tell: Hears how far it is.
+    """
+
+    def __init__(self, options: ContrastConfig, material: Material, encoder: Any, stances: Any, tell: Tell) -> None:
+        self._options, self._encoder, self._stances, self._tell = options, encoder, stances, tell
+        self._index = {axis: place for place, axis in enumerate(material.axes.poles)}
+        passages = [passage for passage in material.passages if passage.axis in self._index]
+        self._material = material._replace(passages=passages)
+        self._answers = answer_stances(material.pairs, material.axes)
+        self._lines = aspect_lines(material.pairs, material.axes)
+        self._posts = people_stances(material.pairs, material.axes)
+        self.grams = self._grams(self._answers)
+        self._reader = TraitReader(self.grams, encoder)
+
+    def _grams(self, answers: Iterable[str]) -> NGrams:
+        return NGrams([*(passage.text for passage in self._material.passages), *self._posts, *answers, *self._lines])
+
+    def run(self) -> dict[str, Any]:
+        """Fit everything; the arrays of `weights.safetensors`."""
+        texts = self._fit_reader()
+        self._tell("where a text stands: fitted")
+        differences = self._differences()
+        self._tell(f"what answers differ in: {len(differences):,} pairs of answers")
+        whole = self._fit_differences(differences)
+        spoilt = list(unsound(self._material.pairs, self._options.seed))
+        sound = Sound(self._options.flaw_penalty, self._material.flawed, self._asked, self._reader)
+        flaw = fit_flaw(sound, [(pair.one, pair.two) for pair in differences if pair.question])
+        spoils = fit_spoilt(sound, spoilt, self._strangers())
+        self._tell(f"soundness: {len(self._material.flawed):,} flawed and {len(spoilt):,} spoilt answers")
+        found = gains.fit(self._held(texts, whole, flaw), self._options.seed)
+        self._tell(f"gains: {found}")
+        return self._arrays(texts, whole, flaw, found) | {"spoilt": spoils.astype(np.float32)}
+
+    def _arrays(self, texts: Floats, whole: TraitWeights, flaw: Floats, found: gains.ReadingGains) -> dict[str, Any]:
+        sides = (found.answers * whole.sides).astype(np.float16)
+        usual = [self._reader.read(question, (answer,))[0] for question, answer in self._asked]
+        terms = np.asarray(self.grams.rows([answer for _, answer in self._asked]).mean(0)).ravel()
+        dense = np.mean([traits.dense for traits in usual], axis=0)
+        good = float(np.mean([traits.vector @ flaw for traits in usual]))
+        return {
+            "vocabulary": np.frombuffer(SEPARATOR.join(self.grams.vocabulary).encode(), dtype=np.uint8),
+            "term_weights": self.grams.weights.astype(np.float32),
+            "sides": sides,
+            "bias": (found.answers * whole.bias).astype(np.float32),
+            "texts": texts.astype(np.float16),
+            "flaw": flaw.astype(np.float32),
+            "typical": np.append(np.concatenate([terms, dense]) @ sides[:, 0].astype(np.float64), good).astype("f4"),
+            "post_gains": np.array(found.posts, dtype=np.float32),
+            "plan_gains": np.array(found.plan, dtype=np.float32),
+            "other_gains": np.array([found.near, _ALONE], dtype=np.float32),
+            "soundness": np.array(found.soundness, dtype=np.float32),
+        }
+
+    @cached_property
+    def _asked(self) -> list[tuple[str, str]]:
+        pairs = self._material.pairs
+        return sorted({(pair.question, answer) for pair in pairs for answer in (pair.chosen, pair.rejected)})
+
+    def _differences(self) -> list[AnswerDifference]:
+        """All pairs of sound answers whose difference is known."""
+        texts = [text for pair in self._material.pairs for text in (pair.question, pair.chosen, pair.rejected)]
+        written = [passage.text for passage in self._material.passages if passage.kind == "answer"]
+        self._reader.prepare([*texts, *written])
+        found: list[AnswerDifference] = []
+        by_question: dict[str, list[str]] = {}
+        for question, answer in self._asked:
+            by_question.setdefault(question, []).append(answer)
+        for question, answers in by_question.items():
+            traits = dict(zip(answers, self._reader.read(question, answers), strict=True))
+            for one, two in itertools.combinations(answers, 2):
+                sides = {stance.axis: stance.side for stance in self._answers[one]}
+                apart = {self._index[s.axis]: -s.side for s in self._answers[two] if sides.get(s.axis) == -s.side}
+                if apart:
+                    found.append(AnswerDifference(question, traits[one], traits[two], apart))
+        for situation in self._situations():
+            axis, side = self._material.axes.stance(situation[0].axis, situation[0].pole)
+            read = self._reader.read("", [passage.text for passage in situation])
+            found.append(AnswerDifference("", read[0], read[1], {self._index[axis]: side}))
+        return found
+
+    def _situations(self) -> list[list[Passage]]:
+        """The two answers of each situation that was written as answers."""
+        found: dict[tuple[str, str], list[Passage]] = {}
+        for passage in self._material.passages:
+            if passage.kind == "answer":
+                found.setdefault((passage.axis, passage.situation), []).append(passage)
+        return [both for both in found.values() if len(both) == 2]
+
+    def _strangers(self) -> dict[str, TraitReader]:
+        """Return for each question a reader that takes no term from its answers alone, as with unseen answers."""
+        questions, found = sorted({question for question, _ in self._asked}), {}
+        for fold in range(self._options.folds):
+            out = set(questions[fold :: self._options.folds])
+            grams = self._grams(answer for question, answer in self._asked if question not in out)
+            found.update(dict.fromkeys(out, TraitReader(grams, self._encoder)))
+        return found
+
+    def _fit_differences(self, pairs: Sequence[AnswerDifference]) -> TraitWeights:
+        """Softmax over axis and side."""
+        axes = len(self._index)
+        labels = np.zeros((len(pairs), 2 * axes))
+        for row, pair in enumerate(pairs):
+            for axis, side in pair.sides.items():
+                labels[row, axis + (0 if side > 0 else axes)] = 1 / len(pair.sides)
+        apart = self._apart([(pair.one, pair.two) for pair in pairs])
+        return TraitWeights(*two_sided(apart, labels, self._options.penalty))
+
+    def _apart(self, pairs: Sequence[tuple[Traits, Traits]]) -> Any:
+        """The traits of the first answers less those of the second, a row each."""
+        from scipy.sparse import csr_array, hstack
+
+        first, second = (_sparse([pair[place].terms for pair in pairs], len(self.grams.vocabulary)) for place in (0, 1))
+        dense = np.array([one.dense - two.dense for one, two in pairs])
+        return csr_array(hstack([first - second, csr_array(dense)]))
+
+    def _fit_reader(self) -> Floats:
+        """Weights of terms for the first and the second side against nothing, (terms + 1, K, 2)."""
+        axes = self._material.axes
+        texts: list[tuple[str, tuple[Stance, ...]]]
+        texts = [(passage.text, (axes.stance(passage.axis, passage.pole),)) for passage in self._material.passages]
+        texts += [*self._posts.items(), *((line, (stance,)) for line, stance in self._lines.items())]
+        texts += self._answers.items()
+        labels = np.zeros((len(texts), len(self._index), 3))
+        labels[:, :, 1] = 1.0
+        for place, (_, stances) in enumerate(texts):
+            for axis, side in stances:
+                labels[place, self._index[axis]] = np.eye(3)[1 + side]
+        return three_way(self.grams.rows([text for text, _ in texts]), labels, self._options.reader_penalty)
+
+    def _held(self, texts: Floats, whole: TraitWeights, flaw: Floats) -> gains.HeldReadings:
+        """Return the readings of the validation split by all that was fitted."""
+        held = self._material.held
+        rubrics = [tuple(aspect_line(aspect) for aspect in pair.rubric_aspects) for pair in held]
+        profiles = {pair.user: tuple(post.text for post in pair.profile) for pair in held}
+        users, stated = list(profiles), list(dict.fromkeys(rubrics))
+        pairs = [self._reader.read(pair.question, (pair.chosen, pair.rejected)) for pair in held]
+        wishes = {lines: self._encoder.encode(list(lines)).sum(0) if lines else 0.0 for lines in stated}
+        near = [
+            float(np.sum(wishes[lines] * (one.vector - two.vector)))
+            for lines, (one, two) in zip(rubrics, pairs, strict=True)
+        ]
+        flawed = [self._reader.read(pair.question, (pair.chosen, pair.rejected)) for pair in self._material.held_flawed]
+        return gains.HeldReadings(
+            self._read_pairs(pairs, whole, flaw),
+            [self._read(profiles[user], texts) for user in users],
+            [users.index(pair.user) for pair in held],
+            [self._read(lines, texts) for lines in stated],
+            [stated.index(lines) for lines in rubrics],
+            np.array(near),
+            self._read_pairs(flawed, whole, flaw),
+        )
+
+    def _read_pairs(self, pairs: Sequence[Sequence[Traits]], whole: TraitWeights, flaw: Floats) -> gains.ReadPairs:
+        axes = len(self._index)
+        if not pairs:
+            return gains.ReadPairs(np.zeros((0, 2, axes)), np.zeros(0))
+        apart = self._apart([(one, two) for one, two in pairs])
+        margin, size = apart @ whole.sides[:, 0], abs(apart) @ whole.sides[:, 1] + whole.bias
+        flaws = np.array([(one.vector - two.vector) @ flaw for one, two in pairs])
+        return gains.ReadPairs(np.stack([size + margin, size - margin], axis=1), flaws)
+
+    def _read(self, texts: Sequence[str], weights: Floats) -> gains.TextReading:
+        """Return what terms and the tuned encoder say of texts."""
+        terms = np.asarray(self.grams.rows(texts) @ weights[:-1].reshape(len(weights) - 1, -1))
+        tuned = None if self._stances is None else stance_logits(self._stances, texts, len(self._index))
+        return gains.TextReading(terms.reshape(len(texts), *weights.shape[1:]) + weights[-1], tuned)
+
+
+def aspect_lines(pairs: Sequence[Pair], axes: Axes) -> dict[str, Stance]:
+    """The lines of the rubrics, as a plan would show them, with the stance each states."""
+    return {aspect_line(aspect): stance for pair in pairs for stance, aspect in stated(pair, axes)}
+
+
+def _sparse(rows: Sequence[Any], width: int) -> Any:
+    from scipy.sparse import csr_array
+
+    places = np.cumsum([0, *(len(row.columns) for row in rows)])
+    values, columns = (np.concatenate([row[place] for row in rows]) for place in (1, 0))
+    return csr_array((values, columns, places), shape=(len(rows), width))

@@ -1,0 +1,61 @@
+"""The states under the layers that learn: they do not change, so each text goes through the frozen layers once.
+
+Of an encoder in the manner of BERT: embeddings, then blocks in a row. The states are kept in memory in half precision.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+_OUT_OF_SIGHT = -1e4
+
+
+class FrozenStates:
+    """An encoder whose upper blocks learn.
+
+    Args:
+        model: The encoder; its upper blocks may be changed later, they are looked up at each call.
+        layers: How many of them learn.
+    """
+
+    def __init__(self, model: nn.Module, layers: int) -> None:
+        self._model: Any = model
+        self._layers = layers
+        self._kept: dict[tuple[int, ...], Tensor] = {}
+
+    def __call__(self, ids: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+        """The last states of some texts by their tokens, (N, T, width), and which of them are there, (N, T)."""
+        texts = [tuple(map(int, one)) for one in ids]
+        if missing := [text for text in dict.fromkeys(texts) if text not in self._kept]:
+            self._add(missing)
+        states = nn.utils.rnn.pad_sequence([self._kept[text].float() for text in texts], batch_first=True)
+        mask = _mask(texts)
+        return self._through(states, mask, self._blocks[len(self._blocks) - self._layers :]), mask
+
+    @property
+    def _blocks(self) -> Any:
+        return self._model.encoder.layer
+
+    def _add(self, texts: Sequence[tuple[int, ...]]) -> None:
+        learning = self._model.training
+        self._model.eval()
+        with torch.no_grad():
+            ids = nn.utils.rnn.pad_sequence([torch.tensor(text) for text in texts], batch_first=True)
+            states = self._model.embeddings(input_ids=ids)
+            states = self._through(states, _mask(texts), self._blocks[: len(self._blocks) - self._layers])
+        for text, found in zip(texts, states, strict=True):
+            self._kept[text] = found[: len(text)].half()
+        self._model.train(learning)
+
+    def _through(self, states: Tensor, mask: Tensor, blocks: Any) -> Tensor:
+        hidden = (1 - mask[:, None, None, :].float()) * _OUT_OF_SIGHT
+        for block in blocks:
+            found = block(states, hidden)
+            states = found[0] if isinstance(found, tuple) else found
+        return states
+
+
+def _mask(texts: Sequence[Sequence[int]]) -> Tensor:
+    return nn.utils.rnn.pad_sequence([torch.ones(len(text)) for text in texts], batch_first=True)
