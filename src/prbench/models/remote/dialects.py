@@ -15,7 +15,7 @@ from prbench.types import Prompt
 MOST_TOKENS = 10**9
 """Number of tokens that no call has: a server that reports more is not counting."""
 Tokens = Field(default=0, ge=0, le=MOST_TOKENS)
-Few = Field(default=[], fail_fast=True)
+Few: Any = Field(default=[], fail_fast=True)
 """A list that is refused at its first fault: a reply may hold millions of them, and each would be kept."""
 Parameters = Mapping[str, Any]
 """`max_tokens`, `temperature`, `seed`, `stop`, `schema`, `logprobs`; a dialect says each in its own words."""
