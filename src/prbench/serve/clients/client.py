@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeGuard
 
 from prbench.errors import MissingExtraError
 from prbench.serve.config import read_token
@@ -238,7 +238,7 @@ def _requests(bodies: Sequence[dict[str, Any]], batch: int) -> Iterator[list[dic
         yield part
 
 
-def _is_number(score: Any) -> bool:
+def _is_number(score: Any) -> TypeGuard[float]:
     """Whether a score is a finite number; a whole one of hundreds of digits is none."""
     try:
         return isinstance(score, int | float) and not isinstance(score, bool) and math.isfinite(score)
