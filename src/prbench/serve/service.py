@@ -300,6 +300,7 @@ class RewardService:
         forgotten = self._feedback.forget(user)  # first: what stays on disk would be known again at the next start
         self._fit(user, ())
         self._judged_texts.forget()
+        self.batcher.forget()
         if isinstance(self._model, Forgetful):
             self._model.forget()
         self._views.renew()
