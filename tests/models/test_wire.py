@@ -10,12 +10,14 @@ import zlib
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 from typer.testing import CliRunner
 
 from fake_server import FakeServer, Fault, chat_reply, every, where
 from prbench.cli import app
 from prbench.config import ModelOptions
 from prbench.models import load_model
+from prbench.models.remote import http, vllm
 from prbench.models.remote.dialects import DIALECTS, OpenAI
 from prbench.models.remote.http import load as load_http
 from prbench.models.remote.wire import MAX_REPLY_BYTES, Wire
@@ -128,6 +130,29 @@ def test_a_reply_too_deep_to_clear_is_a_failed_call(monkeypatch):
         assert one(server).status == "failed"
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le"])
+def test_an_error_page_in_another_encoding_keeps_no_key(monkeypatch, encoding):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    body = f"not {KEY}".encode(encoding)
+    with FakeServer(plan=every(1, Fault("status", status=400, body=body))) as server:
+        assert one(server).reason == "HTTP 400: not ***"
+
+
+@pytest.mark.parametrize("shown", ["az/ure+key==0123", "az%2Fure%2bkey%3D%3d0123", "az\\/ure%2Bkey=\\u003d0123"])
+def test_a_key_in_an_address_is_hidden(monkeypatch, shown):
+    monkeypatch.setenv("OPENAI_API_KEY", "az/ure+key==0123")
+    with FakeServer(answer=lambda body: f"At http://host/?key={shown}&v=100%.\nResult: A") as server:
+        assert one(server).raw == "At http://host/?key=***&v=100%.\nResult: A"
+
+
+def test_the_logs_of_the_http_client_do_not_repeat_what_a_server_says(monkeypatch, caplog):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    turned_away = Fault("status", status=429, retry_after=KEY)
+    with caplog.at_level(logging.DEBUG), FakeServer(plan=every(1, turned_away)) as server:
+        assert one(server).status == "failed"
+    assert KEY not in caplog.text
+
+
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(before=st.binary(max_size=40), after=st.binary(max_size=40))
 def test_a_body_that_is_no_json_keeps_no_key_either(monkeypatch, before, after):
@@ -165,6 +190,39 @@ def test_an_echoed_key_reaches_no_file_no_log_and_no_screen(tmp_path, monkeypatc
     out, err = capfd.readouterr()
     assert not guilty
     assert KEY not in shown.output + caplog.text + out + err + str(shown.exception)
+
+
+MANY = "[" + "null," * 9999 + "null]"
+FAULTY = {
+    "chat": (OpenAI.body, '{"choices": %s}'),
+    "chat, log-probabilities": (OpenAI.body, '{"choices": [{"message": {}, "logprobs": {"content": %s}}]}'),
+    "anthropic": (DIALECTS["anthropic"].body, '{"content": %s}'),
+    "gemini": (DIALECTS["gemini"].body, '{"candidates": %s}'),
+    "gemini, parts": (DIALECTS["gemini"].body, '{"candidates": [{"content": {"parts": %s}}]}'),
+    "http, entries": (http._Scores, '{"scores": [], "items": %s}'),
+    "vllm": (vllm._Pooling, '{"data": [{"data": %s}]}'),
+    "vllm, nested": (vllm._Pooling, '{"data": [{"data": [%s, 1.0]}, 1]}'),
+    "vllm, models": (vllm._Models, '{"data": %s}'),
+}
+
+
+@pytest.mark.parametrize(("schema", "body"), FAULTY.values(), ids=FAULTY)
+def test_a_reply_of_many_faults_is_refused_at_the_first(schema, body):
+    with pytest.raises(ValidationError) as refused:
+        schema.model_validate_json(body % MANY)
+    assert refused.value.error_count() <= 2
+
+
+def test_a_reply_of_millions_of_faults_is_the_fault_of_its_call(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    body = b'{"choices": [' + b"[]," * 300_000 + b"0]}"
+    with FakeServer(plan=every(1, Fault("body", body=body))) as server:
+        tracemalloc.start()
+        outcome = one(server)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert "choices.0" in outcome.reason
+    assert peak < 60 * 2**20  # each fault kept would be 200 MB and more
 
 
 def test_a_stand_in_for_a_key_is_no_secret(monkeypatch):

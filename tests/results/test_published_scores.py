@@ -96,6 +96,33 @@ def test_rm_bench(tmp_path):
     assert {name: published.scores[name].value for name in wanted} == pytest.approx(wanted)
 
 
+def test_a_row_of_rm_bench_without_all_nine_pairs_is_left_out(tmp_path):
+    answers = texts(1, 2, 3)
+    whole = {"id": "1", "prompt": "1", "chosen": answers, "rejected": texts(0, 0.5, 0.7), "domain": "chat"}
+    same = {**whole, "id": "2", "prompt": "2", "rejected": [answers[0], "wrong 0", "wrong 0.5"]}
+    file = tmp_path / "total_dataset.json"
+    file.write_text(json.dumps([whole, same]))
+    published = prbench.evaluate(score, load_pairs(f"rm-bench={file}"), contexts=["none"]).contexts["none"].published
+    assert (published.benchmark, published.left_out, published.scores["overall"].value) == ("RM-Bench", 1, 1.0)
+
+
+LISTS = [{"id": "1", "question": "Q", "chosen": "right 1", "rejected": ["wrong 0", "wrong 2"]}]
+TIES = [
+    {"id": kind, "question": kind, "chosen": "right 1", "rejected": "wrong 0", "category": "Ties",
+     "tags": {"item": f"{kind}:1", "chosen_answer": "0"}}
+    for kind in ("ref", "tied")
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", [LISTS, TIES], ids=["lists", "tags"])
+@pytest.mark.parametrize("name", ["judgebench", "rewardbench-2", "rm-bench", "rmgap"])
+def test_a_suite_that_only_has_the_name_of_a_benchmark_comes_to_its_end(tmp_path, name, rows):
+    suite = load_pairs(written(tmp_path / f"{name}.jsonl", rows))
+    out = tmp_path / "run"
+    prbench.evaluate(score, suite, contexts=["none"], split=None, out=out)
+    assert verify(out).mismatches == ()
+
+
 def test_judgebench_counts_a_flip_as_wrong(tmp_path):
     rows = [
         {"pair_id": str(number), "source": "livebench-math", "question": f"Q{number}", "response_model": "gpt",

@@ -154,6 +154,9 @@ def test_scales_that_cannot_be_mixed_are_refused_before_the_first_call():
                 load_model(address)
             assert "#majority" in caught.value.hint
         load_model(f"jury:chat:a@{server.url},chat:b@{server.url}#mean", ModelOptions(logprobs=True))
+        for dialect in ("anthropic", "gemini"):  # which have no words for log-probabilities
+            with pytest.raises(ModelError, match=f"'{dialect}:b.*verdicts without margins"):
+                load_model(f"jury:chat:a@{server.url},{dialect}:b@{server.root}#mean", ModelOptions(logprobs=True))
         price = Price(per_million_in=1, per_million_out=1)
         with pytest.raises(ModelError, match="one --price for 2 hosted jurors"):
             load_model(f"jury:chat:a@{server.url},chat:b@{server.url}", ModelOptions(price=price))

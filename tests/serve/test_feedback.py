@@ -93,6 +93,21 @@ def test_what_was_scored_while_somebody_was_known_and_forgotten_again_has_no_rev
     assert during.revision == ""
 
 
+def test_no_question_of_somebody_who_is_forgotten_stays_in_the_queue(suite, tmp_path):
+    async def scenario(service):
+        await service.score([ScoreItem(question="Which secret yarn?", answer="red", user="zoe", posts=())])
+        await service.adapt("zoe", Judgment.model_validate(RED))
+        before = repr(service.batcher._pace._met)
+        await service.forget("zoe")
+        return before, repr(service.batcher._pace._met)
+
+    config = ServeConfig.of(model="m", state=tmp_path / "judged.jsonl")
+    with open_service(config, model=Reusable(), suite=suite) as service, ThreadPoolExecutor(1) as pool:
+        before, after = pool.submit(asyncio.run, scenario(service)).result()
+    assert "Which secret yarn?" in before
+    assert after == "{}"
+
+
 def test_a_retry_does_not_count_twice(start):
     with start(Adaptive()) as client:
         for _ in range(3):

@@ -2,7 +2,12 @@
 
 import pytest
 
+from fake_server import FakeServer
+from prbench.config import ModelOptions
+from prbench.errors import ConfigError
+from prbench.models import load_model
 from prbench.serve import RewardClient, RewardError
+from prbench.serve.rollout import label
 from prbench.types import Message, Outcome, Post, Prompt
 from serve_models import Recorder, known_score
 
@@ -91,6 +96,48 @@ def test_a_rater_gives_a_list_the_scores_of_its_answers(start):
     with start(Recorder()) as client:
         response = client.post("/rank", json=LIST)
     assert response.json()["scores"] == [known_score("Tea?", answer, POSTS) for answer in LIST["answers"]]
+
+
+@pytest.fixture
+def judge():
+    """A chat endpoint that ranks longer answers before shorter ones."""
+
+    def answer(body):
+        shown = [text for text in LIST["answers"] if text in body["messages"][-1]["content"]]
+        shown.sort(key=body["messages"][-1]["content"].index)
+        order = sorted(range(len(shown)), key=lambda place: -len(shown[place]))
+        return "Ranking: " + " > ".join(str(place + 1) for place in order)
+
+    with FakeServer(answer) as server:
+        yield server
+
+
+def test_a_model_that_only_ranks_is_served_for_lists(start, judge):
+    with start(load_model(f"chat:j@{judge.url}#rank")) as client:
+        ranked = client.post("/rank", json=LIST)
+        asked = len(judge.requests)
+        item = {"question": "Tea?", "posts": ["I like tea."], "answer": "Green."}
+        alone = client.post("/score", json={"items": [item]})
+        silent = client.post("/score", json={"items": [{**item, "answer": ""}]})
+        remote = client.post(
+            "/get_reward", json={"query": ["Tea? Green."], "prompts": ["Tea?"], "labels": [label("Tea?", "ann")]}
+        )
+        health = client.get("/health").json()
+    assert (ranked.status_code, ranked.json()["scores"]) == (200, [0.0, 0.5, 1.0])
+    assert asked == len(judge.requests) == 3  # one for each rotation, and none for what is refused
+    assert "I like tea." in judge.requests[0].text
+    for refused in (alone, silent, remote):
+        assert (refused.status_code, refused.json()["error"]["kind"]) == (409, "lists-only")
+        assert "POST /rank" in refused.json()["error"]["message"]
+    assert (health["status"], health["adapts"]) == ("ready", False)
+
+
+def test_a_model_that_only_ranks_is_checked_like_any_other(start, tmp_path):
+    template = tmp_path / "rank.jinja"
+    template.write_text("{{ question }}{% for answer in answers %}{{ answer }}{% endfor %}")
+    blind = load_model("chat:j@http://127.0.0.1:9/v1#rank", ModelOptions(template=template))
+    with pytest.raises(ConfigError, match="does not read posts"), start(blind):
+        pass
 
 
 def test_the_client_ranks(start, model):

@@ -222,6 +222,30 @@ def test_the_token_is_sent(start, monkeypatch):
             client.score([item("x")])
 
 
+@pytest.mark.parametrize(
+    "body", [{"error": {"message": "no: s3cret-token"}}, "x" * 460 + "s3cret-token", "s3cret-token"]
+)
+@pytest.mark.parametrize("status", [400, 503])
+def test_an_echoed_token_is_in_no_error(scripted, monkeypatch, status, body):
+    monkeypatch.setenv("REWARD_TOKEN", "s3cret-token")
+    scripted.replies = [(status, {}, body)]
+    address = f"http://127.0.0.1:{scripted.server_port}"
+    client = RewardClient(address, token_env="REWARD_TOKEN", retries=0)
+    with client, pytest.raises(RewardError) as refused:
+        client.score([item("x")])
+    assert f"HTTP {status}" in str(refused.value)
+    assert "s3c" not in str(refused.value)
+
+
+def test_a_score_of_400_digits_is_no_score(scripted):
+    scripted.replies = [(200, {}, {"items": [{"score": 10**400}]})] * 2
+    with client_of(scripted, on_error="drop") as client:
+        assert client.score([item("x")]) == [None]
+    with client_of(scripted) as client, pytest.raises(RewardError, match="no score for item 0") as refused:
+        client.score([item("x")])
+    assert len(str(refused.value)) <= 500
+
+
 def test_judgments_go_through_the_client(start):
     with start(Adaptive()) as server, RewardClient(str(server.base_url)) as client:
         assert client.judge("a/b", "Which ink?", "red ink", "blue ink") == 1

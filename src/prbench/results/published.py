@@ -38,7 +38,7 @@ class PublishedScores(Frozen):
     not_computed: Mapping[str, str] = {}
     """Scores that these records do not give, and why."""
     left_out: int = 0
-    """Rows of which some pair has no verdict."""
+    """Rows of which some pair has no verdict, or that lack what the benchmark's formula needs."""
 
 
 class _Item(NamedTuple):
@@ -92,8 +92,22 @@ def published_scores(suite: str, rows: PairRows, credits: Credits, name: str, me
     if not items and not left_out:
         return None
     formulas = {"rewardbench-2": _rewardbench, "rm-bench": _rm_bench, "rmgap": _rmgap}
-    found = formulas.get(suite, _best_of_n)(items, lambda part, some, values: mean(f"{name} {part}", some, values))
+    formula, fitting = formulas.get(suite, _best_of_n), [item for item in items if _fits(suite, item)]
+    if items and not fitting:  # a suite that only has the name of the benchmark
+        formula, fitting = _best_of_n, items
+    found = formula(fitting, lambda part, some, values: mean(f"{name} {part}", some, values))
+    left_out += len(items) - len(fitting)
     return None if found is None else found.model_copy(update={"left_out": left_out})
+
+
+def _fits(suite: str, item: _Item) -> bool:
+    """Whether a row has what the formula of a benchmark needs."""
+    tags = [credit.row.tags for credit in item.credits]
+    if suite == "rm-bench":
+        styles = {(one[CHOSEN_ANSWER], one.get(REJECTED_ANSWER)) for one in tags}
+        return styles == {(i, j) for i in "012" for j in "012"}
+    needed = {"rewardbench-2": (REJECTED_ANSWER,), "rmgap": (REJECTED_ANSWER, "preference")}.get(suite, ())
+    return all(tag in one for one in tags for tag in needed)
 
 
 def _items(rows: PairRows, credits: Credits) -> tuple[list[_Item], int]:

@@ -7,8 +7,8 @@
     GET    /health  /metrics
 
 200: every item has a score. 207: some have, the others say why not. 413, 422 and 500: none has, because the items are
-too large or cannot be scored, or because the model failed. 400, 401, 404, 405, 408, 413, 415, 421: the request itself.
-503 with Retry-After: later. In no case does an error carry a number.
+too large or cannot be scored, or because the model failed. 400, 401, 404, 405, 408, 409, 413, 415, 421: the request
+itself. 503 with Retry-After: later. In no case does an error carry a number.
 """
 
 import asyncio
@@ -44,6 +44,7 @@ from prbench.serve.items import (
 from prbench.serve.lists import RankRequest
 from prbench.serve.rollout import items_of
 from prbench.serve.service import (
+    ListsOnlyError,
     NotAdaptiveError,
     RefusedJudgmentError,
     RewardService,
@@ -61,6 +62,7 @@ _SMALL_BODY = 65536
 """Bytes up to which a body is read at once, in a few milliseconds at most."""
 _STATUS_OF = {
     BadRequestError: (400, "request"),
+    ListsOnlyError: (409, "lists-only"),
     NotAdaptiveError: (501, "not-adaptive"),
     RefusedJudgmentError: (409, "model"),
     TooLargeError: (413, "too-large"),

@@ -192,6 +192,10 @@ class Batcher:
             self._changed.notify_all()
         return await asyncio.wrap_future(done)
 
+    def forget(self) -> None:
+        """Forget which texts were met; in the model's thread."""
+        self._pace.forget()
+
     def _check_room(self, count: int) -> None:
         """Refuse what would not fit; with the lock held."""
         if self._draining:

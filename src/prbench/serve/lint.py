@@ -1,10 +1,11 @@
 """Checks before the first request: whether a model can be served under a context at all."""
 
 from pathlib import Path
+from typing import cast
 
 from prbench.contexts import check_length, check_prompts
 from prbench.errors import ConfigError, ModelError
-from prbench.models import Model, Rater, alone
+from prbench.models import Model, Ranker, Rater, alone, is_ranker
 from prbench.types import Context
 
 
@@ -26,13 +27,30 @@ def check_servable(model: Model, context: Context, template: Path | None = None)
     if rater is None:
         raise ModelError(
             f"{address!r} compares two answers and has no reward for one",
-            hint="serve a Rater: for example hf:…, personal:…, embed:…, or lm: and chat: with #rate",
+            hint="serve a Rater: hf:…, personal:…, embed:…, or lm: and chat: with #rate; with #rank they score lists",
         )
+    _check_seen(rater, context, template)
+    return rater
+
+
+def check_served(model: Model, context: Context, template: Path | None = None) -> Rater | Ranker:
+    """The model as it is served: a Rater, or a Ranker that has scores for lists of answers only.
+
+    Raises:
+        PrbenchError: As `check_servable`.
+    """
+    if alone(model) is not None or not is_ranker(model):
+        return check_servable(model, context, template)
+    _check_seen(cast(Model, model), context, template)
+    return model
+
+
+def _check_seen(model: Model, context: Context, template: Path | None) -> None:
+    address = model.card.address
     if missing := sorted(context.needs - model.card.reads):
         raise ConfigError(
             f"{address!r} does not read {' and '.join(missing)}, which context '{context}' would show it",
             hint="use --context none, where it sees only question and answer",
         )
-    check_prompts(rater, context, template)
-    check_length(rater, context, template)
-    return rater
+    check_prompts(model, context, template)
+    check_length(model, context, template)

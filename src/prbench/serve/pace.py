@@ -53,6 +53,10 @@ class Pace:
         self._met[text] = None
         return True
 
+    def forget(self) -> None:
+        """Take every text for fresh; what was learned of the speed stays."""
+        self._met.clear()
+
     def learn(self, own: float, shared: float, took_s: float) -> None:
         """Take a batch into account: its characters, those that were not fresh left out, and its time."""
         if own + shared < _TELLING:

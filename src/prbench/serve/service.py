@@ -31,7 +31,7 @@ from prbench.serve.config import ServeConfig
 from prbench.serve.feedback import FeedbackFile
 from prbench.serve.items import FloorScore, ItemBounds, ItemError, Scored, ScoreItem, TooManyError
 from prbench.serve.judged import JudgedTexts, left_s, length_of
-from prbench.serve.lint import check_servable
+from prbench.serve.lint import check_served
 from prbench.serve.lists import RankRequest, rank_list, sound_places, with_floor
 from prbench.serve.metrics import Metrics
 from prbench.serve.views import Views
@@ -62,6 +62,10 @@ class TooLargeError(Exception):
     """A judgment beyond what the server takes."""
 
 
+class ListsOnlyError(Exception):
+    """The model ranks lists and has no reward for one answer."""
+
+
 class ScoredReply(NamedTuple):
     """Scores of a request's items, with the revision of the server that gave them."""
 
@@ -74,7 +78,7 @@ class RewardService:
     """One model behind a queue; made by `open_service`.
 
     Args:
-        model: Model that scores.
+        model: Model that scores; a Ranker scores lists only.
         views: Makes what it is shown.
         feedback: Judgments of users.
         limits: Limits of batches and queue.
@@ -87,7 +91,7 @@ class RewardService:
 
     def __init__(
         self,
-        model: Rater,
+        model: Rater | Ranker,
         views: Views,
         feedback: FeedbackFile,
         limits: QueueLimits,
@@ -108,7 +112,7 @@ class RewardService:
         self._changes = 0
         self._deadline_s = limits.deadline_s
         self.metrics = Metrics()
-        self.batcher = Batcher(model, self._show, limits, self.metrics, views.cost)
+        self.batcher = Batcher(cast(Rater, model), self._show, limits, self.metrics, views.cost)
         self._judged_texts = JudgedTexts(self.batcher, feedback.of)
 
     @property
@@ -123,6 +127,10 @@ class RewardService:
 
     async def score(self, items: Sequence[ScoreItem], within_s: float | None = None) -> ScoredReply:
         """Score items, in their order, within the time that the client waits."""
+        if not hasattr(self._model, "rate"):
+            raise ListsOnlyError(
+                f"{self.card.address!r} ranks answers that it sees together and has no score for one: POST /rank"
+            )
         before = self._changes
         known: list[Scored | None] = [
             ItemError("too-large", said) if (said := self.bounds.excess(item)) else None for item in items
@@ -292,6 +300,7 @@ class RewardService:
         forgotten = self._feedback.forget(user)  # first: what stays on disk would be known again at the next start
         self._fit(user, ())
         self._judged_texts.forget()
+        self.batcher.forget()
         if isinstance(self._model, Forgetful):
             self._model.forget()
         self._views.renew()
@@ -311,21 +320,21 @@ def open_service(
     """
     context = Context.parse(config.context)
     opened = model if model is not None else load_model(config.model, config.options)
-    rater = check_servable(opened, context, config.options.template)
+    served = check_served(opened, context, config.options.template)
     pairs = suite if suite is not None else load_pairs(config.suite)
     _check_suite(pairs, context)
-    if isinstance(rater, Preparable):
-        rater.prepare()
-    if isinstance(rater, Forgetful):
-        rater.hold_back()
+    if isinstance(served, Preparable):
+        served.prepare()
+    if isinstance(served, Forgetful):
+        served.hold_back()
     ranker = BM25() if config.ranker == "bm25" else Dense(load_encoder(config.ranker, config.options))
-    together = opened if is_ranker(opened) else as_ranker(rater)
-    views = Views(pairs, rater, context, ranker=ranker, seed=config.seed, together=together)
+    together = opened if is_ranker(opened) else as_ranker(served)
+    views = Views(pairs, served, context, ranker=ranker, seed=config.seed, together=together)
     limits = QueueLimits(config.max_batch, config.max_wait_ms / 1000, config.max_queue, config.deadline_s)
     with FeedbackFile(config.state) as feedback:
         choice = (ranker.name, pairs.record.fingerprint, config.seed)
         service = RewardService(
-            rater, views, feedback, limits, pairs.record.name, choice, config.bounds, config.floor, together
+            served, views, feedback, limits, pairs.record.name, choice, config.bounds, config.floor, together
         )
         try:
             service.replay()

@@ -48,7 +48,7 @@ class Views:
     def __init__(
         self,
         pairs: Sequence[Pair],
-        model: Rater,
+        model: Rater | Ranker,
         context: Context,
         *,
         ranker: PostRanker | None = None,

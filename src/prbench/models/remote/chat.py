@@ -296,7 +296,7 @@ class ChatComparer(_Judge):
     @property
     def has_margins(self) -> bool:
         """Whether verdicts come with log-odds, as far as the endpoint gives them."""
-        return self._options.logprobs
+        return self._options.logprobs and "logprobs" in self._completions.dialect.abilities
 
     def render(self, view: PairView) -> Prompt:
         """Exactly what the model will receive for this view."""

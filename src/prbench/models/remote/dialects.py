@@ -15,6 +15,8 @@ from prbench.types import Prompt
 MOST_TOKENS = 10**9
 """Number of tokens that no call has: a server that reports more is not counting."""
 Tokens = Field(default=0, ge=0, le=MOST_TOKENS)
+Few: Any = Field(default=[], fail_fast=True)
+"""A list that is refused at its first fault: a reply may hold millions of them, and each would be kept."""
 Parameters = Mapping[str, Any]
 """`max_tokens`, `temperature`, `seed`, `stop`, `schema`, `logprobs`; a dialect says each in its own words."""
 
@@ -90,11 +92,11 @@ class _TopToken(BaseModel):
 
 
 class _Token(_TopToken):
-    top_logprobs: list[_TopToken] = []
+    top_logprobs: list[_TopToken] = Few
 
 
 class _Logprobs(BaseModel):
-    content: list[_Token] | None = None
+    content: list[_Token] | None = Field(default=None, fail_fast=True)
 
 
 class _OpenAIChoice(BaseModel):
@@ -121,7 +123,7 @@ class _OpenAIUsage(BaseModel):
 class _OpenAIBody(BaseModel):
     """Fields of a reply that are read; other fields may come and are ignored."""
 
-    choices: list[_OpenAIChoice] = Field(min_length=1)
+    choices: list[_OpenAIChoice] = Field(min_length=1, fail_fast=True)
     usage: _OpenAIUsage | None = None
 
 
@@ -185,7 +187,7 @@ class _AnthropicUsage(BaseModel):
 
 
 class _AnthropicBody(BaseModel):
-    content: list[_AnthropicBlock]
+    content: list[_AnthropicBlock] = Field(fail_fast=True)
     stop_reason: str | None = None
     usage: _AnthropicUsage = _AnthropicUsage()
 
@@ -243,7 +245,7 @@ class _GeminiPart(BaseModel):
 
 
 class _GeminiContent(BaseModel):
-    parts: list[_GeminiPart] = []
+    parts: list[_GeminiPart] = Few
 
 
 class _GeminiCandidate(BaseModel):
@@ -263,7 +265,7 @@ class _GeminiUsage(BaseModel):
 
 
 class _GeminiBody(BaseModel):
-    candidates: list[_GeminiCandidate] = []
+    candidates: list[_GeminiCandidate] = Few
     promptFeedback: _GeminiFeedback | None = None  # noqa: N815
     usageMetadata: _GeminiUsage = _GeminiUsage()  # noqa: N815
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import httpx
-from pydantic import BaseModel, StrictFloat, StrictInt, ValidationError
+from pydantic import BaseModel, Field, StrictFloat, StrictInt, ValidationError
 
 from prbench.config import ModelOptions
 from prbench.errors import ModelError
@@ -52,8 +52,8 @@ class _Entry(BaseModel):
 
 
 class _Scores(BaseModel):
-    scores: list[StrictFloat | StrictInt | None]
-    items: list[_Entry] | None = None
+    scores: list[StrictFloat | StrictInt | None] = Field(fail_fast=True)
+    items: list[_Entry] | None = Field(default=None, fail_fast=True)
     revision: str | None = None
 
 

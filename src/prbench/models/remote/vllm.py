@@ -36,11 +36,11 @@ class _Served(BaseModel):
 
 
 class _Models(BaseModel):
-    data: list[_Served]
+    data: list[_Served] = Field(fail_fast=True)
 
 
 class _Pooled(BaseModel):
-    data: list[float] | list[list[float]]
+    data: list[float | list[Any]] = Field(fail_fast=True)
 
 
 class _Usage(BaseModel):
@@ -50,7 +50,7 @@ class _Usage(BaseModel):
 class _Pooling(BaseModel):
     """Fields of a reply that are read; other fields may come and are ignored."""
 
-    data: list[_Pooled] = Field(min_length=1, max_length=1)
+    data: list[_Pooled] = Field(min_length=1, max_length=1, fail_fast=True)
     usage: _Usage = _Usage()
 
 
@@ -134,7 +134,7 @@ class PoolingServer:
         body = {**self._conversation(prompt), "task": "classify", "use_activation": activation}
         reply = await self.wire.send(client, "/pooling", _Pooling, body)
         values = reply.body.data[0].data
-        if not values or isinstance(values[0], list):
+        if not values or any(isinstance(value, list) for value in values):
             raise Fault(f"{len(values)} rows of scores came where one row was asked for")
         return [float(value) for value in values if not isinstance(value, list)], reply
 

@@ -34,6 +34,9 @@ except ImportError as missing:
 
 # Without a handler of the application's own, Python would print every retry over the progress bar.
 logging.getLogger("stamina").addHandler(logging.NullHandler())
+# These log what a server says in its status line and headers, which may be the key; an application may still ask them.
+for _talker in map(logging.getLogger, ("httpx", "httpcore")):
+    _talker.setLevel(_talker.level or logging.WARNING)
 
 _PASSING = frozenset({408, 429})
 _TURNED_AWAY = frozenset({429, 503, 529})
@@ -283,6 +286,8 @@ class Wire:
         if self._secret is None:
             return body
         text = body.decode("utf-8", "replace")
+        if self._surely_none(text):
+            return body
         for form in (body, text):
             try:
                 value = json.loads(form)
@@ -291,7 +296,12 @@ class Wire:
                 return body if same else json.dumps(cleared).encode()
             except (ValueError, RecursionError):
                 continue
-        return self.without_key(text).encode()
+        return self.without_key(text.replace("\0", "")).encode()  # UTF-16 is the same letters with zeros between them
+
+    def _surely_none(self, text: str) -> bool:
+        """Whether a reply cannot hold the key: no escapes, no zeros, not the key itself, and no number is like it."""
+        plain = "\\" not in text and "\0" not in text and not re.fullmatch(r"[0-9.e+-]+", self._secret or "")
+        return plain and self.without_key(text) == text
 
     def _clear(self, error: "Fault | StatusRefused") -> None:
         """Take the key out of what an error says: its words may come from several places of a reply."""
@@ -310,10 +320,11 @@ class Wire:
         return value
 
     def without_key(self, text: str) -> str:
-        """A text without the key, also where some of its characters are spelt with JSON's escapes."""
+        """A text without the key, also where some of its characters are spelt with JSON's escapes or a URL's."""
         if self._secret is None:
             return text
-        return self._spelt.sub(_HIDDEN, text) if "\\" in text else text.replace(self._secret, _HIDDEN)
+        spelt = "\\" in text or "%" in text
+        return self._spelt.sub(_HIDDEN, text) if spelt else text.replace(self._secret, _HIDDEN)
 
     @cached_property
     def _spelt(self) -> re.Pattern[str]:
@@ -377,7 +388,8 @@ def _key(variable: str | None) -> str | None:
 
 def _any_spelling(character: str) -> str:
     plain = re.escape(character)
-    return rf"(?:{plain}|\\{{1,8}}(?i:u{ord(character):04x})" + (rf"|\\{{1,8}}{plain})" if character in '/"' else ")")
+    escape = rf"(?:{plain}|\\{{1,8}}(?i:u{ord(character):04x})|(?i:%{ord(character):02x})"
+    return escape + (rf"|\\{{1,8}}{plain})" if character in '/"' else ")")
 
 
 async def _decoded(response: httpx.Response, without_key: Callable[[str], str]) -> bytes:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeGuard
 
 from prbench.errors import MissingExtraError
 from prbench.serve.config import read_token
@@ -22,6 +22,8 @@ except ImportError as missing:
 _LATER = frozenset({408, 429, 502, 503, 504})
 """Statuses after which the same request may succeed."""
 _FIRST_WAIT_S = 0.25
+_LONGEST_ERROR = 500
+"""Characters of an error that are shown."""
 _SCORES = frozenset({200, 207})
 """Statuses whose entries may be scores."""
 _ERRORS_ONLY = frozenset({413, 422, 500})
@@ -83,10 +85,10 @@ class RewardClient:
         self._retries = retries
         self._max_wait_s = max_wait_s
         self._batch = batch
-        token = read_token(token_env)
+        self._token = read_token(token_env)
         headers = {"Prefer": f"wait={max(1, int(timeout_s))}"}
-        if token:
-            headers["Authorization"] = f"Bearer {token}"
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=64)
         self._http = httpx.Client(base_url=self.url, headers=headers, timeout=timeout_s, limits=limits)
 
@@ -169,7 +171,7 @@ class RewardClient:
 
     def _read(self, place: int, entry: Any) -> float | None:
         score = entry.get("score") if isinstance(entry, dict) and not _is_error(entry) else None
-        if isinstance(score, int | float) and not isinstance(score, bool) and math.isfinite(score):
+        if _is_number(score):
             with self._lock:
                 self.tally.scored += 1
             return float(score)
@@ -181,7 +183,7 @@ class RewardClient:
             self.tally.dropped[str(kind)] += 1
         if self.on_error == "drop":
             return None
-        raise RewardError(f"{self.url} has no score for item {place}: {message} ({kind})")
+        raise self._error(f"{self.url} has no score for item {place}: {message} ({kind})")
 
     def _send(self, method: str, path: str, body: Any) -> httpx.Response:
         """Ask until there is an answer that another try would not change."""
@@ -201,10 +203,14 @@ class RewardClient:
                 with self._lock:
                     self.tally.retries += 1
                 time.sleep(min(wait_s, self._max_wait_s))
-        raise RewardError(f"{self.url} could not be asked in {self._retries + 1} tries; last: {reason}")
+        raise self._error(f"{self.url} could not be asked in {self._retries + 1} tries; last: {reason}")
 
     def _refuse(self, response: httpx.Response) -> Any:
-        raise RewardError(f"{self.url} refused: {_said(response)}")
+        raise self._error(f"{self.url} refused: {_said(response)}")
+
+    def _error(self, said: str) -> RewardError:
+        """An error in the server's words: not all of them, and without the token, which a server may echo."""
+        return RewardError((said.replace(self._token, "***") if self._token else said)[:_LONGEST_ERROR])
 
 
 def _body(item: ScoreItem | Mapping[str, Any]) -> dict[str, Any]:
@@ -232,6 +238,14 @@ def _requests(bodies: Sequence[dict[str, Any]], batch: int) -> Iterator[list[dic
         yield part
 
 
+def _is_number(score: Any) -> TypeGuard[float]:
+    """Whether a score is a finite number; a whole one of hundreds of digits is none."""
+    try:
+        return isinstance(score, int | float) and not isinstance(score, bool) and math.isfinite(score)
+    except OverflowError:
+        return False
+
+
 def _is_error(entry: Any) -> bool:
     return isinstance(entry, dict) and isinstance(entry.get("error"), dict)
 
@@ -246,7 +260,7 @@ def _json(response: httpx.Response) -> dict[str, Any]:
 
 def _said(response: httpx.Response) -> str:
     error = _json(response).get("error")
-    message = error.get("message") if isinstance(error, dict) else response.text[:200]
+    message = error.get("message") if isinstance(error, dict) else response.text
     return f"HTTP {response.status_code}: {message}"
 
 
