@@ -30,6 +30,7 @@ def test_everything_in_a_run_folder_is_there(run):
         "baselines.jsonl",
         "config.toml",
         "dataset.json",
+        "measured.json",
         "pairs.jsonl",
         "records.jsonl",
         "records.parquet",
