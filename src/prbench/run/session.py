@@ -43,10 +43,17 @@ class Session:
         model: A model in place of the configuration's address.
         suite: Pairs in place of the configuration's suite.
         address: By which another process can open `model` as well, if there is one.
+        hides: Whether `model` leaves out on purpose some of what a context shows; else such a prompt is refused.
     """
 
     def __init__(
-        self, config: RunConfig, *, model: Model | None = None, suite: Suite | None = None, address: str | None = None
+        self,
+        config: RunConfig,
+        *,
+        model: Model | None = None,
+        suite: Suite | None = None,
+        address: str | None = None,
+        hides: bool = False,
     ) -> None:
         self.address = address if model is not None else config.model
         self.everything = suite if suite is not None else _load(config)
@@ -74,7 +81,7 @@ class Session:
             )
         if isinstance(self.model, Replay):
             check_contexts(self.model, self.contexts, self.model.card.address)
-        else:
+        elif not hides:
             self._check_prompts(config.options.template)
         _check_tags(self.suite, config.by)
         self.plans: dict[str, Plan] = {}

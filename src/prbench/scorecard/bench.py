@@ -36,6 +36,7 @@ class Bench(NamedTuple):
         contexts: Sequence[str],
         by: Sequence[str] = (),
         limited: bool = True,
+        hides: bool = False,
     ) -> Session:
         """A run of one model, resolved; nothing is asked yet."""
         config = RunConfig.of(
@@ -50,7 +51,7 @@ class Bench(NamedTuple):
             resamples=self.settings.resamples,
             options=entry.options,
         )
-        return Session(config, model=model, suite=suite, address=entry.address)
+        return Session(config, model=model, suite=suite, address=entry.address, hides=hides)
 
     def run(self, session: Session, folder: Path) -> Evaluation:
         """Make the records that are missing; a finished run asks nothing."""

@@ -122,7 +122,7 @@ class _Stage(NamedTuple):
         seed = self.bench.settings.seed
         with adapted(self.model, self.division.judgments(point.shots), point, seed) as model:
             session = self.bench.session(
-                self.entry, model, self.evaluated, split=None, contexts=["profile"], limited=False
+                self.entry, model, self.evaluated, split=None, contexts=["profile"], limited=False, hides=True
             )
             folder = f"{point.label}-{digest(session.identity)[:8]}"
             return self.bench.run(session, self.bench.out / "curves" / folder_name(self.entry.address) / folder)
