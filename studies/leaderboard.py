@@ -43,6 +43,7 @@ class BoardRow(NamedTuple):
     def folder(self) -> str:
         """Name of its run folder."""
         kept = "".join(letter if letter.isalnum() else "-" for letter in self.address).strip("-")
+        kept = f"{kept}-pairs" if "pairs@" in self.contexts else kept
         return f"{kept}-{self.limit}" if self.limit else kept
 
 
@@ -52,12 +53,15 @@ CHEAP = (
     BoardRow("shorter"),
     BoardRow("overlap"),
     BoardRow("embed:minilm", POSTS),
-    BoardRow("personal:reference", f"{POSTS},pairs@4,oracle"),
+    BoardRow("personal:reference", f"{POSTS},oracle"),
 )
+JUDGED = BoardRow("personal:reference", "none,profile,pairs@4")
+"""A run of its own: the pairs that it shows are set aside under all contexts."""
 READINGS = {"compare": "other,opposite,", "rate": "", "rank": "", "yes-no": "", "loglik": "", "pmi": ""}
 """Ways to read the language model, with contexts beside those that all are run under."""
 ROWS = (
     *CHEAP,
+    JUDGED,
     *(row._replace(limit=SAMPLE) for row in CHEAP),
     *(
         BoardRow(f"lm:smollm2#{reading}", f"none,profile,{more}oracle", SAMPLE, ("--window", "768"))
