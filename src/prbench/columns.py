@@ -6,6 +6,7 @@ An object is made only where one is asked for, and is not kept. What works on al
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import compress
+from json.encoder import encode_basestring as _quoted
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, get_args, get_origin, overload
 
 from pydantic import BaseModel
@@ -19,6 +20,8 @@ Column: TypeAlias = "list[Any] | array[Any]"
 
 _FEW = 4096
 """Distinct values up to which a column keeps one copy of each."""
+_BLOCK = 8192
+"""Rows that are written at once."""
 _NAN = float("nan")
 
 
@@ -48,6 +51,7 @@ class ModelColumns(Sequence[M], Generic[M]):
         fields = {name: field.annotation for name, field in model.model_fields.items()}
         self._fields = {name: _Field(None if name in self._whole else kind) for name, kind in fields.items()}
         self._packs = [(name, field.column.append, field.pack) for name, field in self._fields.items()]
+        self._defaults = [field.get_default() for field in model.model_fields.values()]
 
     def append(self, item: M) -> None:
         """Keep one more; the object itself is not kept."""
@@ -58,15 +62,31 @@ class ModelColumns(Sequence[M], Generic[M]):
         for name, keep, pack in self._packs:
             keep(pack(values[name]))
 
+    def add_rows(self, rows: Iterable[Sequence[Any]]) -> None:
+        """Keep many more, each given by the values of all its fields in their order; models come as they are kept."""
+        for field, values in zip(self._fields.values(), zip(*rows, strict=True), strict=False):
+            field.column.extend(values if field.plain_pack is None else map(field.plain_pack, values))
+
     def extend(self, items: Iterable[M]) -> None:
         """Append more rows to the columns."""
         for item in items:
             self.add(item.__dict__)
 
-    def replace(self, place: int, item: M) -> None:
-        """Put another model in the place of one."""
+    def add_columns(self, values: Mapping[str, Iterable[Any]], packed: Iterable[str] = ()) -> None:
+        """Keep many more, given by all values of each field.
+
+        Args:
+            values: Values of every field.
+            packed: Fields whose values come as other columns of the same kind keep them.
+        """
         for name, field in self._fields.items():
-            field.column[place] = field.pack(item.__dict__[name])
+            same = name in packed or field.pack is _same
+            field.column.extend(values[name] if same else map(field.pack, values[name]))
+
+    def replace(self, place: int, values: Iterable[Any]) -> None:
+        """Put another row in the place of one, given as in `add_rows`."""
+        for field, value in zip(self._fields.values(), values, strict=True):
+            field.column[place] = value if field.plain_pack is None else field.plain_pack(value)
 
     def column(self, name: str) -> Column:
         """All values of a field as they are kept: of a mapping its keys and its values, of models tuples of values."""
@@ -97,8 +117,8 @@ class ModelColumns(Sequence[M], Generic[M]):
             found.append(values[place] if place >= 0 else None)
         return found
 
-    def lines(self) -> Iterator[bytes]:
-        r"""Each row as a line of JSON without the fields that have their default, as a model writes itself.
+    def jsonl(self) -> Iterator[bytes]:
+        r"""Blocks of lines of JSON, one line for each row, without the fields that have their default.
 
         Example:
             >>> class Cup(BaseModel):
@@ -106,16 +126,21 @@ class ModelColumns(Sequence[M], Generic[M]):
             ...     sugar: float | None = None
             >>> cups = ModelColumns(Cup)
             >>> cups.extend([Cup(tea="green"), Cup(tea="black", sugar=1.5)])
-            >>> list(cups.lines())
-            [b'{"tea":"green"}\n', b'{"tea":"black","sugar":1.5}\n']
+            >>> list(cups.jsonl())
+            [b'{"tea":"green"}\n{"tea":"black","sugar":1.5}\n']
         """
-        names = list(self._fields)
-        defaults = [field.get_default() for field in self.model.model_fields.values()]
-        unpacks = [field.unpack for field in self._fields.values()]
-        for row in zip(*(field.column for field in self._fields.values()), strict=True):
-            values = [unpack(value) for unpack, value in zip(unpacks, row, strict=True)]
-            said = zip(names, values, defaults, strict=True)
-            yield to_json({name: value for name, value, default in said if value != default}) + b"\n"
+        columns = [field.column for field in self._fields.values()]
+        for start in range(0, len(self), _BLOCK):
+            yield self._text(column[start : start + _BLOCK] for column in columns).encode()
+
+    def written(self, rows: Iterable[Sequence[Any]]) -> str:
+        """Rows that are given as in `add_rows`, as lines of JSON."""
+        return self._text(zip(*rows, strict=True))
+
+    def _text(self, columns: Iterable[Sequence[Any]]) -> str:
+        named = zip(self._fields.items(), columns, self._defaults, strict=True)
+        parts = [field.written(name, values, default) for (name, field), values, default in named]
+        return "".join(["{" + "".join(row)[:-1] + "}\n" for row in zip(*parts, strict=True)])
 
     def where(self, mask: Iterable[bool]) -> "ModelColumns[M]":
         """The rows for which the mask holds."""
@@ -159,6 +184,10 @@ class _Field:
         self.pack: Callable[[Any], Any] = self._share
         self.unpack: Callable[[Any], Any] = _same
         self._known: dict[Any, Any] = {}
+        self._names: list[str] = []
+        """Fields of nested models."""
+        self._texts: dict[Any, str] = {}
+        """All but the first of them, as JSON."""
         if kinds == [float]:
             self.column, self.pack, self.unpack = array("d"), _or_nan, _or_none
         elif kinds == [int]:
@@ -170,7 +199,36 @@ class _Field:
         elif get_origin(kind) is tuple and _is_model(kinds[0]):
             self._model: type[BaseModel] = kinds[0]
             self._names = list(self._model.model_fields)
+            self._defaults = [field.get_default() for field in self._model.model_fields.values()]
             self.pack, self.unpack = self._pack_models, self._unpack_models
+
+    @property
+    def plain_pack(self) -> Callable[[Any], Any] | None:
+        """What is done to a value that comes as it is kept; None where nothing is."""
+        return None if self.pack in (_same, self._pack_models) else self.pack
+
+    def written(self, name: str, values: Sequence[Any], default: Any) -> list[str]:
+        """Each value as a part of a line of JSON, a comma behind it; empty where it is the default."""
+        begin = f"{_quoted(name)}:"
+        if isinstance(self.column, array):
+            numbers = to_json(list(values)).decode()[1:-1].split(",")
+            both = zip(numbers, values, strict=True)
+            return ["" if value == default or value != value else f"{begin}{number}," for number, value in both]
+        if self._names:
+            return [f"{begin}[{','.join(map(self._model_text, value))}]," if value else "" for value in values]
+        unpack = self.unpack
+        texts = values if unpack is _same else [unpack(value) for value in values]
+        return ["" if value == default else f"{begin}{json_text(value)}," for value in texts]
+
+    def _model_text(self, packed: tuple[Any, Any]) -> str:
+        """A model as it is kept, written without the fields that have their default."""
+        first, rest = packed
+        if (text := self._texts.get(rest)) is None:
+            named = zip(self._names[1:], rest, self._defaults[1:], strict=True)
+            text = "".join([f",{_quoted(name)}:{json_text(value)}" for name, value, default in named if value != default])
+            if len(self._texts) < _FEW:
+                self._texts[rest] = text
+        return f"{{{_quoted(self._names[0])}:{_quoted(first)}{text}}}"
 
     def _share(self, value: Any) -> Any:
         if len(self._known) < _FEW:
@@ -187,13 +245,26 @@ class _Field:
         for model in models:
             first, *rest = (model.__dict__[name] for name in self._names)
             packed.append((first, self._share(tuple(rest))))
-        return tuple(packed)
+        shared: tuple[Any, ...] = self._share(tuple(packed))
+        return shared
 
     def _unpack_models(self, packed: Sequence[Any]) -> tuple[BaseModel, ...]:
         if not packed:
             return ()
         make = self._model.model_construct
         return tuple(make(**dict(zip(self._names, (first, *rest), strict=True))) for first, rest in packed)
+
+
+def json_text(value: Any) -> str:
+    """A value as JSON, as a model writes it.
+
+    Example:
+        >>> json_text("tea"), json_text(1.0)
+        ('"tea"', '1.0')
+    """
+    if type(value) is str:  # most are
+        return _quoted(value)
+    return to_json(value).decode()
 
 
 def _same(value: Any) -> Any:

@@ -24,6 +24,7 @@ from prbench.models.protocols import (
     TextByText,
     Windowed,
     is_adaptive,
+    is_instant,
     is_ranker,
     is_rater,
 )
@@ -58,6 +59,7 @@ __all__ = [
     "as_ranker",
     "is_adaptive",
     "is_hosted",
+    "is_instant",
     "is_ranker",
     "is_rater",
     "load_encoder",

@@ -33,7 +33,7 @@ from prbench.results.reader import (
     read_settings,
     recompute,
 )
-from prbench.results.records import Records
+from prbench.results.records import MadeRecord, Records, Use
 from prbench.results.result import (
     BaselineResult,
     ContextResult,
@@ -74,6 +74,7 @@ __all__ = [
     "Effects",
     "Headroom",
     "Loaded",
+    "MadeRecord",
     "Measure",
     "Metric",
     "Mismatch",
@@ -89,6 +90,7 @@ __all__ = [
     "Soundness",
     "Timing",
     "Usage",
+    "Use",
     "UserGrade",
     "Verification",
     "Versus",

@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Self, TextIO
 
 from prbench.calls import Asker, clock
+from prbench.results import MadeRecord
 from prbench.run.work import OpenWork
 from prbench.types import Record
 
@@ -62,17 +63,18 @@ class RecordProgress:
             self._bar = _Bar(self._stream, self._total)
         return self
 
-    def __call__(self, record: Record, spent_usd: float) -> None:
+    def __call__(self, record: Record | MadeRecord, spent_usd: float) -> None:
         """Count one more record."""
         self._done += 1
         self._spent_usd = spent_usd
-        if not record.calls or not all(call.cached for call in record.calls):
+        if record.asked:
             self._first_asked = self._first_asked or time.monotonic()
             self._asked += 1
-        if record.credit is None:
+        credit = record.credit
+        if credit is None:
             self._bad += 1
         else:
-            self._credit += record.credit
+            self._credit += credit
             self._judged += 1
         if self._bar is not None:
             self._bar.update(self._done, self.status())

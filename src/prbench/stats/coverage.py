@@ -16,6 +16,9 @@ from prbench.stats.comparison import holm
 from prbench.stats.estimate import Estimate, wilson
 from prbench.stats.intervals import FEW_CLUSTERS, RESAMPLES, mean_interval, percentiles
 
+_DRAWN = 200_000
+"""Draws of users that are held at once."""
+
 
 @dataclass(frozen=True, slots=True)
 class UserScore:
@@ -175,10 +178,12 @@ def _worst_decile(means: Floats, rng: np.random.Generator, resamples: int) -> Es
     value = float(np.sort(means)[:tenth].mean())
     if users < FEW_CLUSTERS:
         return Estimate(value, None, None, users)
-    resampled = np.array(
-        [np.partition(means[rng.integers(0, users, users)], tenth - 1)[:tenth].mean() for _ in range(resamples)]
-    )
-    low, high = percentiles(resampled, 0.95)
+    resampled = []
+    for start in range(0, resamples, width := max(1, _DRAWN // users)):
+        drawn = means[rng.integers(0, users, (min(width, resamples - start), users))]
+        drawn.partition(tenth - 1, axis=1)
+        resampled.append(drawn[:, :tenth].mean(axis=1))
+    low, high = percentiles(np.concatenate(resampled), 0.95)
     return Estimate(value, min(low, value), max(high, value), users)
 
 
