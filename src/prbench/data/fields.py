@@ -16,6 +16,7 @@ from prbench.data.rows import Place, SourceRow, missing_field, parse_json, wrong
 from prbench.errors import DataError
 from prbench.types import Aspect, Post
 
+_TEXT = {str}
 _MOST_KNOWN = 100_000
 """Distinct profiles, and rubrics, that are remembered as they stood in their rows."""
 
@@ -107,9 +108,19 @@ def read_tags(value: Any, place: Place) -> dict[str, str]:
         return {}
     if not isinstance(found, Mapping):
         raise wrong_type(found, "tags", "an object", place)
-    if type(found) is dict and set(map(type, found.values())) == {str} == set(map(type, found)):
-        return found
     return {str(name): _read_tag(name, tag, place) for name, tag in found.items() if tag is not None}
+
+
+def read_plain_tags(value: Any) -> dict[str, str] | None:
+    """Tags that are texts already, given as an object or as JSON text; None of anything else."""
+    if isinstance(value, str):
+        if "\\" in value:
+            return None
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None
+    return value if type(value) is dict and set(map(type, value.values())) == _TEXT == set(map(type, value)) else None
 
 
 def _read_tag(name: str, tag: Any, place: Place) -> str:

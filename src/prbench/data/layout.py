@@ -8,7 +8,8 @@ machine. Unknown columns are ignored and listed, never guessed at.
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from operator import eq
 from typing import Any, Literal, NamedTuple, cast
 
 from prbench.columns import ModelColumns
@@ -19,6 +20,7 @@ from prbench.data.fields import (
     content_id,
     derive_user,
     read_identifier,
+    read_plain_tags,
     read_tags,
     read_text,
 )
@@ -81,14 +83,13 @@ class RowReader:
     def read_pairs(self, rows: Iterable[SourceRow]) -> ModelColumns[Pair]:
         """Read every row as a pair, or as several where it has lists of answers; ids must be unique."""
         pairs = pair_columns(())
-        batch: list[tuple[Any, ...]] = []
-        for row in rows:
-            batch += self._read_row(row)
-            if len(batch) >= _BATCH:
-                pairs.add_columns(dict(zip(_ORDER, zip(*batch, strict=True), strict=True)))
-                batch = []
-        if batch:
-            pairs.add_columns(dict(zip(_ORDER, zip(*batch, strict=True), strict=True)))
+        rest = iter(rows)
+        while batch := list(itertools.islice(rest, _BATCH)):
+            columns = self._read_plain(batch)
+            if columns is None:
+                found = [pair for row in batch for pair in self._read_row(row)]
+                columns = dict(zip(_ORDER, zip(*found, strict=True), strict=True))
+            pairs.add_columns(columns)
         return pairs
 
     def read_questions(self, rows: Iterable[SourceRow]) -> list[Question]:
@@ -105,6 +106,49 @@ class RowReader:
         if self._ignored:
             notes.append(f"columns ignored: {', '.join(sorted(self._ignored))}")
         return notes
+
+    def _read_plain(self, rows: Sequence[SourceRow]) -> dict[str, Sequence[Any]] | None:
+        """Read rows by column, where all of them are plain: nothing to derive, to unfold or to complain of.
+
+        Whatever is not plain is left to `_read_row`, which knows what is wrong with which row.
+        """
+        cells, places = self._plain_cells(rows), [row.place for row in rows]
+        if cells is None:
+            return None
+        ids, file = cells["id"], places[0][:2]
+        tags = [read_plain_tags(cell) for cell in cells["tags"]]
+        if None in tags or len(set(ids)) < len(ids) or not self._places.keys().isdisjoint(ids):
+            return None
+        profiles = list(map(self._profiles.read, cells["profile"], places))
+        rubrics = list(map(self._rubrics.read, cells["rubric_aspects"], places))
+        number = self._files.setdefault(file, len(self._files)) << _ROW_BITS
+        self._places.update(zip(ids, (number | place.number for place in places), strict=True))
+        one = self._texts.setdefault
+        return {
+            **cells,
+            **{name: list(map(one, cells[name], cells[name])) for name in ("question", "chosen", "rejected")},
+            **{name: [text or "" for text in cells[name]] for name in ("narrative", "category")},
+            "tags": [_with_split(tag, row.split) for tag, row in zip(tags, rows, strict=True)],
+            "profile": profiles,
+            "rubric_aspects": rubrics,
+            "turns": itertools.repeat((), len(rows)),
+        }
+
+    def _plain_cells(self, rows: Sequence[SourceRow]) -> dict[str, list[Any]] | None:
+        """The rows by field, where all have the same columns, come from one file, and have plain texts."""
+        self._cells(rows[0])
+        names, place = tuple(rows[0].values), rows[0].place
+        if any(tuple(row.values) != names or row.place[:2] != place[:2] for row in rows):
+            return None
+        all_values = [row.values for row in rows]
+        cells = {field: [values.get(column) for values in all_values] for field, column in self._columns_of[names]}
+        if any(cells["turns"]) or any(cells["split"]) or any(map(eq, cells["chosen"], cells["rejected"])):
+            return None
+        for field in ("id", "user", "question", "chosen", "rejected"):
+            if set(map(type, cells[field])) != {str} or not all(map(str.strip, cells[field])):
+                return None
+        optional = {str, type(None)}
+        return cells if all(set(map(type, cells[name])) <= optional for name in ("narrative", "category")) else None
 
     def _read_row(self, row: SourceRow) -> list[tuple[Any, ...]]:
         """The pairs of a row: each chosen answer against each rejected one."""
@@ -171,7 +215,7 @@ class RowReader:
         return _Common(
             read_text(cells.get("narrative"), "narrative", place),
             read_text(cells.get("category"), "category", place),
-            {**tags, "split": split} if split and tags.get("split") != split else tags,
+            _with_split(tags, split),
             self._profiles.read(cells.get("profile"), place),
             self._rubrics.read(cells.get("rubric_aspects"), place),
         )
@@ -224,6 +268,12 @@ class RowReader:
         number = self._places[name]
         file, unit = list(self._files)[number >> _ROW_BITS]
         return Place(file, cast(Literal["line", "row"], unit), number & (1 << _ROW_BITS) - 1)
+
+
+def _with_split(tags: dict[str, str] | None, split: str) -> dict[str, str]:
+    """Tags with the split of the file where the row has none."""
+    own = tags or {}
+    return own if own.get("split") or not split else {**own, "split": split}
 
 
 def _are_texts(cell: Any) -> bool:
