@@ -52,6 +52,7 @@ class ModelColumns(Sequence[M], Generic[M]):
         self._fields = {name: _Field(None if name in self._whole else kind) for name, kind in fields.items()}
         self._packs = [(name, field.column.append, field.pack) for name, field in self._fields.items()]
         self._defaults = [field.get_default() for field in model.model_fields.values()]
+        self._entries: dict[tuple[str, str], list[str | None]] = {}
 
     def append(self, item: M) -> None:
         """Keep one more; the object itself is not kept."""
@@ -65,7 +66,7 @@ class ModelColumns(Sequence[M], Generic[M]):
     def add_rows(self, rows: Iterable[Sequence[Any]]) -> None:
         """Keep many more, each given by the values of all its fields in their order; models come as they are kept."""
         for field, values in zip(self._fields.values(), zip(*rows, strict=True), strict=False):
-            field.column.extend(values if field.plain_pack is None else map(field.plain_pack, values))
+            field.extend(values, packed=bool(field.names))
 
     def extend(self, items: Iterable[M]) -> None:
         """Append more rows to the columns."""
@@ -80,13 +81,12 @@ class ModelColumns(Sequence[M], Generic[M]):
             packed: Fields whose values come as other columns of the same kind keep them.
         """
         for name, field in self._fields.items():
-            same = name in packed or field.pack is _same
-            field.column.extend(values[name] if same else map(field.pack, values[name]))
+            field.extend(values[name], packed=name in packed)
 
     def replace(self, place: int, values: Iterable[Any]) -> None:
         """Put another row in the place of one, given as in `add_rows`."""
         for field, value in zip(self._fields.values(), values, strict=True):
-            field.column[place] = value if field.plain_pack is None else field.plain_pack(value)
+            field.column[place] = value if field.names else field.pack(value)
 
     def column(self, name: str) -> Column:
         """All values of a field as they are kept: of a mapping its keys and its values, of models tuples of values."""
@@ -109,13 +109,10 @@ class ModelColumns(Sequence[M], Generic[M]):
             >>> pages.entries("tags", "lang")
             ['en', None]
         """
-        places: dict[tuple[str, ...], int] = {}
-        found: list[str | None] = []
-        for keys, values in self._fields[name].column:
-            if (place := places.get(keys)) is None:
-                place = places[keys] = keys.index(key) if key in keys else -1
-            found.append(values[place] if place >= 0 else None)
-        return found
+        column, known = self._fields[name].column, self._entries.get((name, key))
+        if known is None or len(known) < len(column):
+            known = self._entries[name, key] = _entries(column, key)
+        return known
 
     def jsonl(self) -> Iterator[bytes]:
         r"""Blocks of lines of JSON, one line for each row, without the fields that have their default.
@@ -184,7 +181,9 @@ class _Field:
         self.pack: Callable[[Any], Any] = self._share
         self.unpack: Callable[[Any], Any] = _same
         self._known: dict[Any, Any] = {}
-        self._names: list[str] = []
+        self._many = False
+        """Whether nearly all values are distinct, so that looking for equal ones is of no use."""
+        self.names: list[str] = []
         """Fields of nested models."""
         self._texts: dict[Any, str] = {}
         """All but the first of them, as JSON."""
@@ -198,14 +197,33 @@ class _Field:
             self.pack, self.unpack = self._pack_mapping, _unpack_mapping
         elif get_origin(kind) is tuple and _is_model(kinds[0]):
             self._model: type[BaseModel] = kinds[0]
-            self._names = list(self._model.model_fields)
+            self.names = list(self._model.model_fields)
             self._defaults = [field.get_default() for field in self._model.model_fields.values()]
             self.pack, self.unpack = self._pack_models, self._unpack_models
 
-    @property
-    def plain_pack(self) -> Callable[[Any], Any] | None:
-        """What is done to a value that comes as it is kept; None where nothing is."""
-        return None if self.pack in (_same, self._pack_models) else self.pack
+    def extend(self, values: Iterable[Any], *, packed: bool) -> None:
+        """Keep many more values; those that are packed come as they are kept."""
+        if packed or self.pack is _same:
+            self.column.extend(values)
+        elif isinstance(self.column, array):
+            self.column.fromlist([_NAN if value is None else value for value in values])
+        elif self.pack == self._share:
+            self.column.extend(self._share_all(list(values)))
+        else:
+            self.column.extend(map(self.pack, values))
+
+    def _share_all(self, values: list[Any]) -> list[Any]:
+        """One object for equal values, as long as there are few of them."""
+        known = self._known
+        if self._many:
+            return values
+        if len(known) >= _FEW:
+            return [known.get(value, value) for value in values]
+        shared = list(map(known.setdefault, values, values))
+        self._many = len(known) >= _FEW and 2 * len(known) > len(self.column) + len(values)
+        if self._many:
+            known.clear()
+        return shared
 
     def written(self, name: str, values: Sequence[Any], default: Any) -> list[str]:
         """Each value as a part of a line of JSON, a comma behind it; empty where it is the default."""
@@ -214,7 +232,7 @@ class _Field:
             numbers = to_json(list(values)).decode()[1:-1].split(",")
             both = zip(numbers, values, strict=True)
             return ["" if value == default or value != value else f"{begin}{number}," for number, value in both]
-        if self._names:
+        if self.names:
             return [f"{begin}[{','.join(map(self._model_text, value))}]," if value else "" for value in values]
         unpack = self.unpack
         texts = values if unpack is _same else [unpack(value) for value in values]
@@ -224,11 +242,11 @@ class _Field:
         """A model as it is kept, written without the fields that have their default."""
         first, rest = packed
         if (text := self._texts.get(rest)) is None:
-            named = zip(self._names[1:], rest, self._defaults[1:], strict=True)
+            named = zip(self.names[1:], rest, self._defaults[1:], strict=True)
             text = "".join([f",{_quoted(name)}:{json_text(value)}" for name, value, default in named if value != default])
             if len(self._texts) < _FEW:
                 self._texts[rest] = text
-        return f"{{{_quoted(self._names[0])}:{_quoted(first)}{text}}}"
+        return f"{{{_quoted(self.names[0])}:{_quoted(first)}{text}}}"
 
     def _share(self, value: Any) -> Any:
         if len(self._known) < _FEW:
@@ -243,7 +261,7 @@ class _Field:
         """The first field, which names a model, and all others together, which many models share."""
         packed = []
         for model in models:
-            first, *rest = (model.__dict__[name] for name in self._names)
+            first, *rest = (model.__dict__[name] for name in self.names)
             packed.append((first, self._share(tuple(rest))))
         shared: tuple[Any, ...] = self._share(tuple(packed))
         return shared
@@ -252,7 +270,18 @@ class _Field:
         if not packed:
             return ()
         make = self._model.model_construct
-        return tuple(make(**dict(zip(self._names, (first, *rest), strict=True))) for first, rest in packed)
+        return tuple(make(**dict(zip(self.names, (first, *rest), strict=True))) for first, rest in packed)
+
+
+def _entries(column: Iterable[tuple[tuple[str, ...], tuple[str, ...]]], key: str) -> list[str | None]:
+    """The value under a key of each mapping as it is kept."""
+    keys = {id(names): names for names, _ in column}
+    places = {number: names.index(key) if key in names else -1 for number, names in keys.items()}
+    if len(set(places.values())) == 1:  # all have it in the same place
+        place = next(iter(places.values()))
+        return [values[place] for _, values in column] if place >= 0 else [None for _ in column]
+    found = ((values, places[id(names)]) for names, values in column)
+    return [values[place] if place >= 0 else None for values, place in found]
 
 
 def json_text(value: Any) -> str:

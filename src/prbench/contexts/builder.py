@@ -61,6 +61,11 @@ class ContextBuilder:
         jurors: Sequence[Model | Ranker] = getattr(model, "jurors", (model,))
         self._budgets = [PromptBudget(juror, ranker) for juror in jurors]  # all jurors are shown the same
 
+    @property
+    def unlimited(self) -> bool:
+        """Whether the model has no window, so that every view fits."""
+        return all(budget.unlimited for budget in self._budgets)
+
     def show(self, pair: Pair, context: Context) -> ShownView | Unfit:
         """Return the view of this pair in this context, or the reason why there is none."""
         view = self._view(pair, context)

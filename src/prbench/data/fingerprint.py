@@ -39,6 +39,7 @@ def hash_pairs(pairs: ModelColumns[Pair]) -> Hashes:
 
     profiles: dict[int, str] = {}
     rubrics: dict[Any, str] = {}
+    orders: dict[tuple[str, ...], list[tuple[str, int]]] = {}
     texts = zip(*(map(_quoted, pairs.column(name)) for name in _TEXTS), strict=True)
     others = zip(*(pairs.column(name) for name in ("profile", "rubric_aspects", "tags", "turns")), strict=True)
     found = np.empty(len(pairs), dtype="S64")
@@ -50,7 +51,9 @@ def hash_pairs(pairs: ModelColumns[Pair]) -> Hashes:
             rubric = json.dumps([[aspect, *rest] for aspect, rest in aspects])
             if len(rubrics) < _MOST_KNOWN:
                 rubrics[aspects] = rubric
-        sorted_tags = ", ".join([f"[{_quoted(name)}, {_quoted(tag)}]" for name, tag in sorted(zip(names, tags, strict=True))])
+        if names not in orders:
+            orders[names] = [(_quoted(name), names.index(name)) for name in sorted(names)]
+        sorted_tags = ", ".join([f"[{name}, {_quoted(tags[number])}]" for name, number in orders[names]])
         asked = f", {json.dumps([list(turn) for turn in turns])}" if turns else ""
         found[place] = hash_text(f"[[{', '.join(said)}], {profiles[id(profile)]}, {rubric}, [{sorted_tags}]{asked}]")
     return found

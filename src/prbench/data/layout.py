@@ -126,9 +126,12 @@ class RowReader:
         one = self._texts.setdefault
         return {
             **cells,
-            **{name: list(map(one, cells[name], cells[name])) for name in ("question", "chosen", "rejected")},
+            **{name: list(map(one, cells[name], cells[name])) for name in ("user", "question", "chosen", "rejected")},
             **{name: [text or "" for text in cells[name]] for name in ("narrative", "category")},
-            "tags": [_with_split(tag, row.split) for tag, row in zip(tags, rows, strict=True)],
+            "tags": [
+                {name: one(value, value) for name, value in _with_split(tag, row.split).items()}
+                for tag, row in zip(tags, rows, strict=True)
+            ],
             "profile": profiles,
             "rubric_aspects": rubrics,
             "turns": itertools.repeat((), len(rows)),

@@ -31,15 +31,11 @@ class Use(NamedTuple):
     @classmethod
     def of(cls, taken: "CallUse | Outcome", cached: bool = False) -> "Use":
         """What a call took; calls that took nothing share one object."""
-        use = cls(
-            taken.tokens_in,
-            taken.tokens_out,
-            taken.tokens_cached,
-            taken.latency_ms,
-            taken.cost_usd,
-            taken.cached if isinstance(taken, CallUse) else cached,
-        )
-        return NO_USE if use == NO_USE else use
+        cached = taken.cached if isinstance(taken, CallUse) else cached
+        tokens = (taken.tokens_in, taken.tokens_out, taken.tokens_cached)
+        if not cached and tokens == (0, 0, 0) and taken.latency_ms == taken.cost_usd == 0.0:
+            return NO_USE
+        return cls(*tokens, taken.latency_ms, taken.cost_usd, cached)
 
 
 NO_USE = Use(0, 0, 0, 0.0, 0.0, False)

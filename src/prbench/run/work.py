@@ -28,6 +28,9 @@ Slot = tuple[str, str, str, int]
 Planning = Callable[[int, int], None]
 """Function that hears how many of all pairs and contexts are planned."""
 
+_TOLD = 64
+"""Pairs after which planning is told how far it is."""
+
 
 class RecordTask(NamedTuple):
     """One record to be made, with the keys of the calls it waits for."""
@@ -75,21 +78,25 @@ class Calls(Mapping[str, View]):
 
     def __init__(self, model: Model | None = None, pairs: Suite | None = None) -> None:
         self._model = model
+        self._rates = model is not None and is_rater(model) and not isinstance(model, Jury)
         names = ("question", "chosen", "rejected", "turns")
         self._texts = [] if pairs is None else [pairs.column(name) for name in names]
         self._numbers: dict[str, int] = {}
         self._place, self._seat, self._swapped = array("q"), array("b"), array("b")
         self._shown: dict[int, PairView] = {}
 
-    def add(self, key: str, place: int, seat: int, view: PairView, swapped: bool) -> None:
-        """One more call, unless it is there: it shows a pair, and it is the so-manieth of the pair's calls."""
+    def add(self, key: str, place: int, seat: int, view: PairView | None = None, swapped: bool = False) -> None:
+        """One more call, unless it is there: it shows a pair, and it is the so-manieth of the pair's calls.
+
+        Without a view only the texts of the pair are shown.
+        """
         number = self._numbers.setdefault(key, len(self._place))
         if number < len(self._place):
             return
         self._place.append(place)
         self._seat.append(seat)
         self._swapped.append(swapped)
-        if view.posts or view.plan or view.user is not None:
+        if view is not None and (view.posts or view.plan or view.user is not None):
             self._shown[number] = view
 
     def without(self, done: Iterable[int]) -> "Calls":
@@ -111,7 +118,9 @@ class Calls(Mapping[str, View]):
         view = self._shown.get(number)
         if view is None:
             place = self._place[number]
-            question, chosen, rejected, turns = (column[place] for column in self._texts)
+            question, chosen, rejected, turns = [column[place] for column in self._texts]
+            if self._rates:
+                return AnswerView(question, rejected if self._seat[number] else chosen, turns=turns)
             view = PairView(question, chosen, rejected, turns=turns)
             view = view.swap() if self._swapped[number] else view
         return _call_views(self._model, view)[self._seat[number]]
@@ -183,9 +192,9 @@ def plan_work(
         name = str(context)
         for place in _user_by_user(suite):
             number += 1
-            if planning is not None:
+            if planning is not None and (number % _TOLD == 0 or number == total):
                 planning(number, total)
-            pair, *said = (column[place] for column in texts)
+            pair, *said = [column[place] for column in texts]
             slots = [
                 (order, repeat)
                 for order in orders or one_order(*said, seed)
@@ -222,10 +231,13 @@ class _WorkPlanner:
         self._ids, self._users = suite.column("id"), suite.column("user")
         self._texts = [suite.column(name) for name in ("question", "chosen", "rejected")]
         self._turns = suite.column("turns")
+        self._plain = is_rater(model) and not isinstance(model, Jury) and builder.unlimited
         self.work = OpenWork(Calls(model, suite))
 
     def add(self, place: int, context: Context, name: str, slots: Sequence[tuple[Order, int]]) -> None:
         """Add the records of a pair in a context that are missing."""
+        if self._plain and not context.kind.source:
+            return self._add_texts(place, name, slots)
         shown, pair = self._show(place, context), self._ids[place]
         if isinstance(shown, Unfit):
             said = {"status": shown.status, "reason": shown.reason}
@@ -243,10 +255,22 @@ class _WorkPlanner:
             asked = tuple(seats)
             self.work.tasks.add(RecordTask(pair, name, order, repeat, asked, whose, len(view.posts), shown.dropped))
 
+    def _add_texts(self, place: int, name: str, slots: Sequence[tuple[Order, int]]) -> None:
+        """Add the records of a pair of which a Rater is shown nothing but the texts, and which always fits."""
+        question, chosen, rejected = [column[place] for column in self._texts]
+        turns, calls = self._turns[place], self.work.calls
+        for order, repeat in slots:
+            one = self._keys.of(AnswerView(question, chosen, turns=turns), repeat)
+            two = self._keys.of(AnswerView(question, rejected, turns=turns), repeat)
+            calls.add(*((one, place, 0) if one <= two else (two, place, 1)))
+            calls.add(*((two, place, 1) if one <= two else (one, place, 0)))
+            asked = (one, two) if one != two else (one,)
+            self.work.tasks.add(RecordTask(self._ids[place], name, order, repeat, asked, None, 0, ()))
+
     def _show(self, place: int, context: Context) -> ShownView | Unfit:
         if context.kind.source:
             return self._builder.show(self._suite[place], context)
-        question, chosen, rejected = (column[place] for column in self._texts)
+        question, chosen, rejected = [column[place] for column in self._texts]
         return self._builder.fit(PairView(question, chosen, rejected, turns=self._turns[place]))
 
 

@@ -29,9 +29,11 @@ def encode(labels: "Iterable[Label] | NDArray[Any]") -> tuple[Codes, list[Label]
         found, numbers = np.unique(labels, return_inverse=True)
         return numbers.astype(np.int64, copy=False), found.tolist()
     labels = list(labels)
-    names = sorted(set(labels), key=lambda label: (type(label).__name__, label))
+    distinct = set(labels)
+    plain = set(map(type, distinct)) == {str}
+    names = sorted(distinct) if plain else sorted(distinct, key=lambda label: (type(label).__name__, label))  # type: ignore[type-var]
     number = {name: code for code, name in enumerate(names)}
-    return np.fromiter((number[label] for label in labels), dtype=np.int64, count=len(labels)), names
+    return np.array(list(map(number.__getitem__, labels)), dtype=np.int64), names
 
 
 @dataclass(frozen=True, eq=False)

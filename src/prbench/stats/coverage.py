@@ -104,9 +104,10 @@ def couple_coverage(credits: ArrayLike, users: Sequence[Hashable], couples: Sequ
         0.5
     """
     rows = as_floats("credits", credits, len(users))
-    halves, labels = encode(zip(couples, users, strict=True))
+    (couple_codes, names), (user_codes, known) = encode(couples), encode(users)
+    labels, halves = np.unique(couple_codes * len(known) + user_codes, return_inverse=True)
     sums, sizes = np.bincount(halves, weights=rows), np.bincount(halves)
-    couple_of_half, names = encode(couple for couple, _ in labels)
+    couple_of_half = labels // max(len(known), 1)
     members = np.bincount(couple_of_half, minlength=len(names))
     if (members > 2).any():
         raise ValueError(f"couple {names[int(members.argmax())]!r} has {int(members.max())} users, not 2")
