@@ -5,7 +5,7 @@ An object is made only where one is asked for, and is not kept. What works on al
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import compress
+from itertools import compress, islice
 from json.encoder import encode_basestring as _quoted
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, get_args, get_origin, overload
 
@@ -69,9 +69,10 @@ class ModelColumns(Sequence[M], Generic[M]):
             field.extend(values, packed=bool(field.names))
 
     def extend(self, items: Iterable[M]) -> None:
-        """Append more rows to the columns."""
-        for item in items:
-            self.add(item.__dict__)
+        """Append more rows to the columns; the objects themselves are not kept."""
+        rest = iter(items)
+        while batch := [item.__dict__ for item in islice(rest, _BLOCK)]:
+            self.add_columns({name: [values[name] for values in batch] for name in self._fields})
 
     def add_columns(self, values: Mapping[str, Iterable[Any]], packed: Iterable[str] = ()) -> None:
         """Keep many more, given by all values of each field.
