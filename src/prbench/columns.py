@@ -244,7 +244,9 @@ class _Field:
         first, rest = packed
         if (text := self._texts.get(rest)) is None:
             named = zip(self.names[1:], rest, self._defaults[1:], strict=True)
-            text = "".join([f",{_quoted(name)}:{json_text(value)}" for name, value, default in named if value != default])
+            text = "".join(
+                [f",{_quoted(name)}:{json_text(value)}" for name, value, default in named if value != default]
+            )
             if len(self._texts) < _FEW:
                 self._texts[rest] = text
         return f"{{{_quoted(self.names[0])}:{_quoted(first)}{text}}}"

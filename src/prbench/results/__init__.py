@@ -33,7 +33,7 @@ from prbench.results.reader import (
     read_settings,
     recompute,
 )
-from prbench.results.records import MadeRecord, Records, Use
+from prbench.results.records import MadeRecord, Records, packed_use
 from prbench.results.result import (
     BaselineResult,
     ContextResult,
@@ -90,7 +90,6 @@ __all__ = [
     "Soundness",
     "Timing",
     "Usage",
-    "Use",
     "UserGrade",
     "Verification",
     "Versus",
@@ -105,6 +104,7 @@ __all__ = [
     "history",
     "load_run",
     "own_context",
+    "packed_use",
     "rank_credits",
     "rank_rows",
     "read_baselines",

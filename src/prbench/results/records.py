@@ -28,17 +28,20 @@ class Use(NamedTuple):
     cost_usd: float
     cached: bool
 
-    @classmethod
-    def of(cls, taken: "CallUse | Outcome", cached: bool = False) -> "Use":
-        """What a call took; calls that took nothing share one object."""
-        cached = taken.cached if isinstance(taken, CallUse) else cached
-        tokens = (taken.tokens_in, taken.tokens_out, taken.tokens_cached)
-        if not cached and tokens == (0, 0, 0) and taken.latency_ms == taken.cost_usd == 0.0:
-            return NO_USE
-        return cls(*tokens, taken.latency_ms, taken.cost_usd, cached)
+
+NO_USE: tuple[Any, ...] = (0, 0, 0, 0.0, 0.0, False)
 
 
-NO_USE = Use(0, 0, 0, 0.0, 0.0, False)
+def packed_use(taken: CallUse | Outcome, *, cached: bool = False) -> tuple[Any, ...]:
+    """The values of a `Use` as columns keep them; calls that took nothing share one object.
+
+    Plain tuples, which the garbage collector need not look into.
+    """
+    cached = taken.cached if isinstance(taken, CallUse) else cached
+    tokens = (taken.tokens_in, taken.tokens_out, taken.tokens_cached)
+    if not cached and tokens == (0, 0, 0) and taken.latency_ms == taken.cost_usd == 0.0:
+        return NO_USE
+    return (*tokens, taken.latency_ms, taken.cost_usd, cached)
 
 
 class MadeRecord(NamedTuple):
@@ -67,12 +70,12 @@ class MadeRecord(NamedTuple):
     dropped: tuple[str, ...] = ()
     raw: tuple[str, ...] = ()
     jurors: tuple[str, ...] = ()
-    calls: tuple[tuple[str, Use], ...] = ()
+    calls: tuple[tuple[str, tuple[Any, ...]], ...] = ()
 
     @classmethod
     def of(cls, record: Record) -> "MadeRecord":
         """The fields of a record."""
-        return cls(**{**record.__dict__, "calls": tuple((call.key, Use.of(call)) for call in record.calls)})
+        return cls(**{**record.__dict__, "calls": tuple((call.key, packed_use(call)) for call in record.calls)})
 
     @property
     def credit(self) -> float | None:
@@ -82,7 +85,7 @@ class MadeRecord(NamedTuple):
     @property
     def asked(self) -> bool:
         """Whether the model was asked for it now."""
-        return not self.calls or not all(use.cached for _, use in self.calls)
+        return not self.calls or not all(Use(*taken).cached for _, taken in self.calls)
 
 
 class Records(ModelColumns[Record]):

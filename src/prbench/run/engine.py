@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from prbench.calls import Asker, Budget, CallCache
 from prbench.config import Price
 from prbench.models import ModelCard
-from prbench.results import MadeRecord, Use
+from prbench.results import MadeRecord, packed_use
 from prbench.run.work import Calls, OpenWork
 from prbench.types import Outcome
 
@@ -145,7 +145,7 @@ class Engine:
             posts=task.posts,
             dropped=task.dropped,
             raw=tuple([outcome.raw for outcome in outcomes if outcome.raw]),
-            calls=tuple([(key, Use.of(outcome, bool(waiting.cached[number]))) for key, outcome, number in calls]),
+            calls=tuple([(key, packed_use(outcome, cached=bool(waiting.cached[n]))) for key, outcome, n in calls]),
             **self._read(outcomes, task.order),
         )
 

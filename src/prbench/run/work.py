@@ -194,10 +194,10 @@ def plan_work(
             number += 1
             if planning is not None and (number % _TOLD == 0 or number == total):
                 planning(number, total)
-            pair, *said = [column[place] for column in texts]
+            pair, question, chosen, rejected = [column[place] for column in texts]
             slots = [
                 (order, repeat)
-                for order in orders or one_order(*said, seed)
+                for order in orders or one_order(question, chosen, rejected, seed)
                 for repeat in range(repeats)
                 if not len(done) or done.status((pair, name, order, repeat)) in (None, "failed")
             ]
@@ -237,7 +237,8 @@ class _WorkPlanner:
     def add(self, place: int, context: Context, name: str, slots: Sequence[tuple[Order, int]]) -> None:
         """Add the records of a pair in a context that are missing."""
         if self._plain and not context.kind.source:
-            return self._add_texts(place, name, slots)
+            self._add_texts(place, name, slots)
+            return
         shown, pair = self._show(place, context), self._ids[place]
         if isinstance(shown, Unfit):
             said = {"status": shown.status, "reason": shown.reason}

@@ -54,9 +54,7 @@ def _cell_sums(columns: Floats, clusters: Clusters) -> tuple[Floats, tuple[Codes
     return np.stack(sums), tuple(codes[first_row] for codes in clusters.dimensions)
 
 
-def _totals(
-    sums: Floats, dimensions: tuple[Codes, ...], rng: np.random.Generator, resamples: int
-) -> Iterator[Floats]:
+def _totals(sums: Floats, dimensions: tuple[Codes, ...], rng: np.random.Generator, resamples: int) -> Iterator[Floats]:
     """The sums of every column over the rows that each resample of a block has drawn."""
     products = _products(sums, dimensions)
     width = max(1, min(resamples, _BLOCK // max(sums.shape[1], 1)))

@@ -66,8 +66,8 @@ def _sampled(evidence: ReportEvidence) -> Iterator[str]:
     """Say what the list holds where it does not hold all."""
     if len(evidence.shown) < len(evidence.rows):
         yield (
-            f"The list holds {len(evidence.shown):,} of {len(evidence.rows):,} pairs, a sample with categories and axes "
-            "in proportion, couples whole. Every number of the other sections rests on all pairs."
+            f"The list holds {len(evidence.shown):,} of {len(evidence.rows):,} pairs, a sample with categories and "
+            "axes in proportion, couples whole. Every number of the other sections rests on all pairs."
         )
 
 

@@ -206,6 +206,6 @@ def _shown(rows: PairRows) -> tuple[PairRow, ...]:
     """The pairs that a page lists: whole couples, with categories and axes in proportion, where there are many."""
     if len(rows) <= MOST_SHOWN:
         return tuple(rows)
-    tags = (rows.tag(name) for name in ("mirror", ITEM))
-    mask = limited_groups(rows.column("id"), *tags, rows.column("category"), rows.tag("axis"), MOST_SHOWN, 0)
+    ids, categories = rows.column("id"), rows.column("category")
+    mask = limited_groups(ids, rows.tag("mirror"), rows.tag(ITEM), categories, rows.tag("axis"), MOST_SHOWN, 0)
     return tuple(rows[place] for place, shown in enumerate(mask) if shown)
