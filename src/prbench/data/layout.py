@@ -148,7 +148,7 @@ class RowReader:
         if any(cells["turns"]) or any(cells["split"]) or any(map(eq, cells["chosen"], cells["rejected"])):
             return None
         for field in ("id", "user", "question", "chosen", "rejected"):
-            if set(map(type, cells[field])) != {str} or not all([text.strip() for text in cells[field]]):
+            if set(map(type, cells[field])) != {str} or not all(text.strip() for text in cells[field]):
                 return None
         optional = {str, type(None)}
         return cells if all(set(map(type, cells[name])) <= optional for name in ("narrative", "category")) else None

@@ -89,6 +89,11 @@ class Clusters:
         """Whether one label is nested in the other."""
         return len(self.dimensions) == 1
 
+    @property
+    def size(self) -> int:
+        """Number of cells whose rows always get the same weight: of user and question, or of the coarser one."""
+        return count(self.dimensions[0] if self.nested else self.cells)
+
     @cached_property
     def units(self) -> int:
         """Number of clusters, in the resampled dimension that has fewest."""
