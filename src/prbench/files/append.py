@@ -54,15 +54,16 @@ class Appender:
         self._write(line.encode() + b"\n", 1)
 
     def _write(self, data: bytes, count: int) -> None:
-        done = 0
-        try:
-            while done < len(data):
-                done += self._handle.write(data[done:] if done else data)
-        except OSError as error:
-            with disk_errors(self.path, "write"):
+        rest = memoryview(data)
+        with disk_errors(self.path, "write"):
+            before = os.fstat(self._handle.fileno()).st_size
+            try:
+                while rest:
+                    rest = rest[self._handle.write(rest) :]
+            except OSError:
                 with contextlib.suppress(OSError):
-                    self._handle.truncate(os.fstat(self._handle.fileno()).st_size - done)
-                raise error
+                    self._handle.truncate(before)
+                raise
         self._unsynced += count
 
     def sync(self) -> None:
