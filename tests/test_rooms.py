@@ -1,7 +1,13 @@
 """The rooms of the package: what they may import from each other, and how their things are named."""
 
 import ast
+import importlib
+import re
 from pathlib import Path
+
+import pytest
+
+from prbench.config import Config
 
 SOURCES = Path(__file__).parent.parent / "src"
 MODULES = sorted((SOURCES / "prbench").rglob("*.py"))
@@ -43,3 +49,38 @@ def test_no_public_class_has_the_name_of_another():
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes.setdefault(node.name, []).append(str(path.relative_to(SOURCES)))
     assert not {name: places for name, places in homes.items() if len(places) > 1}
+
+
+def classes(ending: str) -> dict[str, str]:
+    """Public classes whose name has this ending, with their module."""
+    return {
+        node.name: ".".join(path.relative_to(SOURCES).with_suffix("").parts)
+        for path in MODULES
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef) and node.name.endswith(ending)
+    }
+
+
+def test_all_settings_have_one_base():
+    kinds = [getattr(importlib.import_module(module), name) for name, module in classes("Config").items()]
+    assert len(kinds) > 15
+    assert not [kind.__name__ for kind in kinds if not (issubclass(kind, Config) or is_protocol(kind))]
+
+
+def is_protocol(kind: type) -> bool:
+    return getattr(kind, "_is_protocol", False)
+
+
+@pytest.mark.parametrize(
+    ("thing", "pattern", "home"),
+    [
+        ("a slug", r"re\.sub\(\s*f?r?\"\[\^A-Za-z0-9", "files/folders.py"),
+        ("a check of loopback", r"from ipaddress", "web.py"),
+        ("a progress bar", r"rich\.(progress|live)", "calls/progress.py"),
+    ],
+)
+def test_there_is_one(thing, pattern, home):
+    found = {
+        str(path.relative_to(SOURCES / "prbench")) for path in MODULES if re.search(pattern, path.read_text("utf-8"))
+    }
+    assert found == {home}, thing

@@ -41,7 +41,7 @@ from prbench.report.view.pages import build_pages
 from prbench.results import load_run, verify, versus
 from prbench.scorecard.config import read_settings_file
 from prbench.serve.feedback import FeedbackFile
-from prbench.studies.best_of_n import best_of_n, make_settings, parse_model, read_settings
+from prbench.studies.best_of_n import BestOfNConfig, best_of_n, parse_model, read_settings
 from prbench.studies.ppo import checkpoint as training
 from prbench.studies.ppo.history import TrainingStep, read_history
 from prbench.studies.sections import study_page
@@ -201,7 +201,7 @@ def _continued(folder: Path) -> None:
 
 def _settings() -> object:
     models = [parse_model(text) for text in ("longer", "py:small_suite:follows_posts")]
-    return make_settings({"policy": "scribe", "n": 3, "judge_pairs": 24, "resamples": 100, "models": models})
+    return BestOfNConfig.of(**{"policy": "scribe", "n": 3, "judge_pairs": 24, "resamples": 100, "models": models})
 
 
 def _study(folder: Path) -> None:

@@ -21,10 +21,10 @@ from prbench.models import load_generator, load_model
 from prbench.stats.best_of import expected_best_of
 from prbench.studies import read_study
 from prbench.studies.best_of_n import (
+    BestOfNConfig,
     RewardModelConfig,
     best_of_n,
     best_of_n_tables,
-    make_settings,
     parse_model,
     read_curves,
 )
@@ -49,7 +49,7 @@ def settings(**changes):
         "resamples": 100,
         "models": [parse_model(text) for text in MODELS],
     }
-    return make_settings({**values, **changes})
+    return BestOfNConfig.of(**{**values, **changes})
 
 
 def run(out: Path, *, judge=None, policy=None, until="study", suite=None, heard=None, **changes):
@@ -528,12 +528,12 @@ def test_a_real_language_model_writes_and_real_models_choose(tmp_path, tiny_poli
         ],
     }
     heard: list[str] = []
-    found = best_of_n(make_settings(values), tmp_path, suite=world(), say=heard.append)
+    found = best_of_n(BestOfNConfig.of(**values), tmp_path, suite=world(), say=heard.append)
     candidates = read_candidates(tmp_path / "candidates.jsonl")
     assert any(one.tokens_out > 0 for one in candidates.values())
     assert load_generator(f"lm:{tiny_policy}").card.revision
     assert set(found.models) == {f"hf:{tiny_reward_model}", "longer"}
-    again = best_of_n(make_settings(values), tmp_path, suite=world(), say=heard.append)
+    again = best_of_n(BestOfNConfig.of(**values), tmp_path, suite=world(), say=heard.append)
     assert again == found
 
 

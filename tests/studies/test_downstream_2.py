@@ -14,7 +14,7 @@ from on_policy import on_policy_pairs
 from prbench import load_pairs
 from prbench.data import Suite
 from prbench.studies.benchmark import earned, gather
-from prbench.studies.best_of_n import make_settings
+from prbench.studies.best_of_n import BestOfNConfig
 from prbench.studies.best_of_n.candidates import Candidate
 from prbench.studies.best_of_n.items import split_pairs, study_items
 from study_world import world
@@ -57,7 +57,7 @@ def test_the_study_files_are_what_best_of_n_reads(tmp_path, monkeypatch):
     place = downstream_2.Place(PLAN, Path("work"), "lm:smollm2")
     for kind, slow in (("styles", False), ("poles", False), ("styles", True)):
         file = downstream_2.study_file(place, kind, slow=slow)
-        found = make_settings(tomllib.loads((tmp_path / file).read_text("utf-8")))
+        found = BestOfNConfig.of(**tomllib.loads((tmp_path / file).read_text("utf-8")))
         assert bool(found.poles) == (kind == "poles")
         assert found.limit == (PLAN["slow_pairs"] if slow else None)
         assert ("lm:smollm2#rate" in [one.address for one in found.models]) == slow

@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple
 from prbench._version import __version__
 from prbench.annotate.people import invite, now
 from prbench.annotate.store import Store
+from prbench.config import Config
 from prbench.data import DatasetRecord, Suite
 from prbench.errors import ConfigError
 from prbench.files import check_model, disk_errors
@@ -27,7 +28,7 @@ Mode = Literal["pairs", "self"]
 _RESTORE = "restore the file from a copy"
 
 
-class AnnotationConfig(NamedTuple):
+class AnnotationConfig(Config):
     """Settings of the organiser."""
 
     mode: Mode = "pairs"

@@ -32,11 +32,11 @@ from prbench.calls.worker import ModelOrigin, WorkerModel, WorkerReport, work_on
 from prbench.calls.workers import cores, most_workers
 from prbench.errors import ConfigError
 from prbench.types import Outcome
+from prbench.web import LOOPBACK
 
 MOST_CALLS = 128
 """Largest number of calls in one shard. Its answers come all at once, so it is smaller than a shard for a worker that
 sends them one by one."""
-LOOPBACK = "127.0.0.1"
 DIED = "the worker that was asked died"
 
 

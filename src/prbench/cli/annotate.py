@@ -81,7 +81,9 @@ def serve(
     from prbench.annotate.study import AnnotationConfig, open_study
 
     server.require_extra()
-    options = AnnotationConfig(mode.value, _names(annotators, names), pairs or None, overlap, seed)
+    options = AnnotationConfig.of(
+        "--", mode=mode.value, names=_names(annotators, names), pairs=pairs or None, overlap=overlap, seed=seed
+    )
     place = server.listen(host, port, url)
     try:
         opened = open_study(db, _load(suite, split, column or []), options)

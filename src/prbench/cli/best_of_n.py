@@ -1,6 +1,5 @@
 """The command `prbench study best-of-n`."""
 
-import re
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -79,8 +78,8 @@ def best_of_n(
     from typing import cast
 
     from prbench import show
+    from prbench.studies.best_of_n import BestOfNConfig, best_of_n_tables, parse_model, read_settings
     from prbench.studies.best_of_n import best_of_n as compute
-    from prbench.studies.best_of_n import best_of_n_tables, make_settings, parse_model, read_settings
 
     given: dict[str, Any] = {
         "policy": policy,
@@ -104,7 +103,7 @@ def best_of_n(
     }
     written = read_settings(settings_file) if settings_file else {}
     chosen = {**written, **{key: value for key, value in given.items() if value is not None}}
-    settings = make_settings(chosen, str(settings_file or ""))
+    settings = BestOfNConfig.of(str(settings_file or ""), **chosen)
     folder = out or default_folder(settings)
     print(f"study: {folder}", file=sys.stderr)
     found = compute(settings, folder, until=until.value, max_cost_usd=max_cost)
@@ -122,7 +121,8 @@ def best_of_n(
 def default_folder(settings: "BestOfNConfig") -> Path:
     """`runs/best-of-n-<suite>-<policy>-<8 hex>`: the same command continues the same study."""
     from prbench.config import digest
+    from prbench.files import slug
 
     names = (Path(settings.suite).name, settings.policy or "suite")
-    readable = (re.sub(r"[^A-Za-z0-9.]+", "_", name).strip("_.")[:40] for name in names)
+    readable = (slug(name)[:40] for name in names)
     return Path("runs") / "-".join(("best-of-n", *readable, digest(settings.writing)[:8]))

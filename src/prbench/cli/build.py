@@ -1,14 +1,14 @@
 """The commands below `prbench build`: suites out of what teams already have."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from prbench.cli.write import aspects, pairs
 
 if TYPE_CHECKING:
-    from prbench.build import MirrorCard, MirrorConfig
+    from prbench.build import MirrorCard
 
 build_app = typer.Typer(
     name="build", help="Make a suite of your own.", no_args_is_help=True, rich_markup_mode=None, add_completion=False
@@ -45,38 +45,23 @@ def mirror(
     as_json: Annotated[bool, typer.Option("--json", help="Print the data card as JSON.")] = False,
 ) -> None:
     """Make a mirrored suite out of a log: a model that ignores the user scores exactly 50 %."""
-    from prbench.build import build_mirror, parse_splits
+    from prbench.build import MirrorConfig, build_mirror, parse_splits
     from prbench.cli.commands import read_columns
 
-    options = _options(
-        {
-            "seed": seed,
-            "min_gap": min_gap,
-            "question": question,
-            "columns": read_columns(column or []),
-            "splits": parse_splits(splits),
-            "max_pairs": max_pairs or None,
-            "max_per_user": max_per_user or None,
-            "max_posts": max_posts,
-            "context_share": context_share,
-        }
+    options = MirrorConfig.of(
+        "--",
+        seed=seed,
+        min_gap=min_gap,
+        question=question,
+        columns=read_columns(column or []),
+        splits=parse_splits(splits),
+        max_pairs=max_pairs or None,
+        max_per_user=max_per_user or None,
+        max_posts=max_posts,
+        context_share=context_share,
     )
     card = build_mirror(log, items, out, options).card
     typer.echo(card.model_dump_json(indent=2) if as_json else _summary(card, out))
-
-
-def _options(values: dict[str, Any]) -> "MirrorConfig":
-    from pydantic import ValidationError
-
-    from prbench.build import MirrorConfig
-    from prbench.errors import ConfigError
-
-    try:
-        return MirrorConfig.model_validate(values)
-    except ValidationError as error:
-        first = error.errors()[0]
-        option = str(first["loc"][0]).replace("_", "-")
-        raise ConfigError(f"--{option} {first['input']!r}: {first['msg']}") from error
 
 
 def _summary(card: "MirrorCard", out: Path) -> str:
@@ -91,7 +76,8 @@ def _summary(card: "MirrorCard", out: Path) -> str:
     notes = [
         f"read {card.log.rows:,} {card.kind} of {card.users:,} users; before context and splits, {least}"
         f"{mirrorable['judgments']:,} judgments on {mirrorable['disputed']:,} disputed item pairs could be mirrored",
-        f"whoever ignores the user scores exactly 50 % in every split (counted with {card.exactness.scorers} scorers)",
+        "a model that ignores the user scores exactly 50 % in every split "
+        f"(counted with {card.exactness.scorers} scorers)",
     ]
     train, validation, test = card.options.splits
     wanted = dict(zip(card.splits, (train, validation, test, train * test), strict=True))

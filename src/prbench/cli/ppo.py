@@ -75,42 +75,37 @@ def ppo(
     """Train a policy with each reward model, and see what its answers are worth to users it has never met."""
     from prbench.cli.commands import read_price
     from prbench.studies.best_of_n import parse_model
-    from prbench.studies.ppo import make_options
-    from prbench.studies.ppo.config import make_settings
+    from prbench.studies.ppo import PPOConfig, PPOStudyConfig
 
-    options = make_options(
-        {
-            "algorithm": algorithm.value,
-            "steps": steps,
-            "prompts": prompts,
-            "rollouts": rollouts,
-            "new_tokens": new_tokens,
-            "posts": posts,
-            "words": words,
-            "temperature": temperature,
-            "epochs": epochs,
-            "learning_rate": learning_rate,
-            "kl_weight": kl_weight,
-            "target_kl": target_kl,
-            "rank": rank,
-            "layers": layers,
-            "seed": seed,
-        }
+    options = PPOConfig.typed(
+        algorithm=algorithm.value,
+        steps=steps,
+        prompts=prompts,
+        rollouts=rollouts,
+        new_tokens=new_tokens,
+        posts=posts,
+        words=words,
+        temperature=temperature,
+        epochs=epochs,
+        learning_rate=learning_rate,
+        kl_weight=kl_weight,
+        target_kl=target_kl,
+        rank=rank,
+        layers=layers,
+        seed=seed,
     )
-    settings = make_settings(
-        {
-            "policy": policy,
-            "suite": suite,
-            "train_split": train_split,
-            "test_split": test_split,
-            "items": items,
-            "answers": answers,
-            "judge": judge or "",
-            "judge_options": {"dtype": judge_dtype, "price": read_price(judge_price)},
-            "judge_pairs": judge_pairs,
-            "reserve": reserve,
-            "options": options,
-        }
+    settings = PPOStudyConfig.of(
+        policy=policy,
+        suite=suite,
+        train_split=train_split,
+        test_split=test_split,
+        items=items,
+        answers=answers,
+        judge=judge or "",
+        judge_options={"dtype": judge_dtype, "price": read_price(judge_price)},
+        judge_pairs=judge_pairs,
+        reserve=reserve,
+        options=options,
     )
     models = [parse_model(text) for text in reward or ()]
     if engine is PPOEngine.verl:

@@ -64,7 +64,7 @@ def scorecard(
     values = room.read_settings_file(file) if file else {}
     values |= {name: value for name, value in given.items() if value is not None}
     typed = [*room.entries_of(model or []), *room.entries_of(oracle or [], "oracle")]
-    settings = room.make_settings({**values, "models": [*values.get("models", []), *typed]}, str(file or ""))
+    settings = room.ScorecardConfig.of(str(file or ""), **{**values, "models": [*values.get("models", []), *typed]})
     where = out or Path("runs") / "scorecard" / f"{Path(settings.suite).stem}-{settings.split}"
     tell = _silent if quiet else _tell
     card = room.make_scorecard(settings, where, quiet=quiet, retime=retime, tell=tell)

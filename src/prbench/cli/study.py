@@ -86,7 +86,14 @@ def correlate(
     from prbench.studies import CorrelateConfig, correlation_tables
     from prbench.studies import correlate as compute
 
-    options = CorrelateConfig(context, baseline_context, seed, resamples, permutations, describe)
+    options = CorrelateConfig.typed(
+        context=context,
+        baseline_context=baseline_context,
+        seed=seed,
+        resamples=resamples,
+        permutations=permutations,
+        describe=describe,
+    )
     found = compute(benchmark, downstream, baseline or (), options)
     text = json.dumps(found.to_json(), ensure_ascii=False, indent=2, allow_nan=False)
     typer.echo(

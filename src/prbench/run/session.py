@@ -1,7 +1,6 @@
 """A run, resolved: suite, model and contexts are loaded and known to fit together; nothing has been asked yet."""
 
 import math
-import re
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +10,7 @@ from prbench.config import ModelOptions, RunConfig, digest
 from prbench.contexts import ContextBuilder, check_prompts, judged_pairs, known_as, questions_aside, user_stances
 from prbench.data import Suite, load_pairs
 from prbench.errors import ConfigError, did_you_mean
+from prbench.files import slug
 from prbench.models import (
     BASELINES,
     Adaptive,
@@ -95,7 +95,7 @@ class Session:
     def default_folder(self) -> Path:
         """`runs/<suite>-<model>-<8 hex of the resolved configuration>`."""
         names = (self.suite.record.name, self.model.card.address)
-        suite, model = (re.sub(r"[^A-Za-z0-9.]+", "_", Path(name).name).strip("_.")[:40] or "run" for name in names)
+        suite, model = (slug(Path(name).name)[:40] or "run" for name in names)
         return Path("runs") / f"{suite}-{model}-{digest(self.identity)[:8]}"
 
     @cached_property

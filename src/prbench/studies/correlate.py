@@ -9,7 +9,6 @@ These alone carry the verdict, and over these alone rivals are compared.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -73,7 +72,7 @@ def correlate(
         prbench=__version__,
         benchmark=BenchmarkTold(suite=main.suite, split=main.split, fingerprints=tuple(main.fingerprints)),
         primary=PRIMARY,
-        options=asdict(options),
+        options=options.model_dump(),
         studies=tuple(found if options.describe else _judged(found)),
         models_needed={str(rho): needed for rho, needed in correlation.power_table().items()},
     )
