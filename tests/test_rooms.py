@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import os
 import re
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from prbench.config import Config
 
 SOURCES = Path(__file__).parent.parent / "src"
 MODULES = sorted((SOURCES / "prbench").rglob("*.py"))
+DOORS = Path(__file__).parent / "doors.txt"
+"""What each room offers to the others, one line a room; `UPDATE_GOLDEN=1` writes it anew."""
 
 
 def room_of(dotted: str) -> str:
@@ -84,3 +87,27 @@ def test_there_is_one(thing, pattern, home):
         str(path.relative_to(SOURCES / "prbench")) for path in MODULES if re.search(pattern, path.read_text("utf-8"))
     }
     assert found == {home}, thing
+
+
+def doors() -> dict[str, list[str]]:
+    """The names in `__all__` of each package, by its dotted name."""
+    found = {}
+    for path in MODULES:
+        if path.name == "__init__.py":
+            for node in ast.parse(path.read_text(encoding="utf-8")).body:
+                if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+                    found[".".join(path.parent.relative_to(SOURCES).parts)] = ast.literal_eval(node.value)
+    return found
+
+
+def test_what_the_rooms_offer_is_pinned():
+    text = "".join(f"{room}: {' '.join(names)}\n" for room, names in sorted(doors().items()))
+    if os.environ.get("UPDATE_GOLDEN"):
+        DOORS.write_text(text, encoding="utf-8")
+    assert text == DOORS.read_text(encoding="utf-8"), "UPDATE_GOLDEN=1 pytest tests/test_rooms.py, and read the change"
+
+
+@pytest.mark.parametrize("room", doors())
+def test_what_a_room_offers_is_there(room):
+    offered = importlib.import_module(room)
+    assert [name for name in doors()[room] if not hasattr(offered, name)] == []

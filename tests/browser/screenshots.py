@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))  # as a script, beside the fixtures that know where Chromium is
-sys.path.append(str(Path(__file__).parents[1]))  # and the helpers of all tests
+sys.path.append(str(Path(__file__).parents[1] / "support"))  # and the helpers of all tests
 
 from playwright.sync_api import Browser, Page, sync_playwright
 

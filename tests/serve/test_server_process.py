@@ -21,7 +21,7 @@ from prbench.serve import ServeConfig, serve
 from serve_models import known_score
 from small_suite import mirrored
 
-TESTS = Path(__file__).parents[1]
+SUPPORT = Path(__file__).parents[1] / "support"
 START_S = 90
 CLIENTS = 64
 PAIRS = mirrored(couples=3, questions=4)
@@ -40,7 +40,7 @@ def command(folder, *options):
 
 
 def environment():
-    path = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
+    path = os.pathsep.join(filter(None, [str(SUPPORT), os.environ.get("PYTHONPATH")]))
     return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
 
 

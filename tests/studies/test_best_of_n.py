@@ -14,6 +14,7 @@ from markupsafe import escape
 
 import study_world
 from fake_server import FakeServer, Fault
+from pair_factory import make_pair
 from prbench.config import ModelOptions
 from prbench.data import Suite
 from prbench.errors import ConfigError, RunError, StudyError
@@ -35,7 +36,6 @@ from prbench.studies.best_of_n.outcome import Entered, World, common_lines, mode
 from prbench.studies.best_of_n.scores import read_scores
 from prbench.studies.policy import STYLES
 from prbench.studies.sections import study_page
-from prbench.types import Pair
 from study_world import HashJudge, Scribe, world
 
 MODELS = ["longer", "random", "py:small_suite:follows_posts", "noised-oracle:0", "noised-oracle:0.7"]
@@ -463,10 +463,7 @@ def test_a_limit_keeps_couples_whole_and_lies_within_a_larger_one():
 
 
 def test_fewer_of_the_suites_own_answers_are_drawn_by_seed():
-    pairs = [
-        Pair(id=str(number), user="ann", question="Tea?", chosen=f"{number:02} yes", rejected=f"{number:02} no")
-        for number in range(12)
-    ]
+    pairs = [make_pair(str(number), chosen=f"{number:02} yes", rejected=f"{number:02} no") for number in range(12)]
     drawn = {seed: [one.text for one in suite_candidates(pairs, seed)["Tea?"]] for seed in range(3)}
     assert drawn[0] == [one.text for one in suite_candidates(pairs[::-1], 0)["Tea?"]]
     assert all(sorted(texts) == sorted(drawn[0]) for texts in drawn.values())
