@@ -378,7 +378,7 @@ class Batcher:
         same = self._model.card.deterministic
         keys = [view if same else place for place, view in enumerate(views)]
         distinct = dict(zip(keys, views, strict=True))
-        self._metrics.shared.add(len(views) - len(distinct))
+        self._metrics.shared.inc(len(views) - len(distinct))
         found = dict(zip(distinct, self._ask(list(distinct.values())), strict=True)) if distinct else {}
         return [found[key] for key in keys]
 
