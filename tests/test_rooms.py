@@ -111,3 +111,19 @@ def test_what_the_rooms_offer_is_pinned():
 def test_what_a_room_offers_is_there(room):
     offered = importlib.import_module(room)
     assert [name for name in doors()[room] if not hasattr(offered, name)] == []
+
+
+def body_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines of a function without its parameters and its docstring: the options of a command are not counted."""
+    body = node.body[1:] if ast.get_docstring(node) is not None else node.body
+    return node.end_lineno - body[0].lineno + 1 if body else 0
+
+
+def test_no_function_is_longer_than_a_page():
+    long = {
+        f"{path.relative_to(SOURCES)}:{node.name}": body_lines(node)
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and body_lines(node) > 60
+    }
+    assert not long

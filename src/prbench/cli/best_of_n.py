@@ -3,11 +3,11 @@
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prbench.cli.app import Format, FormatOption
+from prbench.cli.options import Format, FormatOption, RewardModelsOption, settings_of
 
 if TYPE_CHECKING:
     from prbench.studies.best_of_n import BestOfNConfig
@@ -30,10 +30,7 @@ class CandidateSource(StrEnum):
 
 
 def best_of_n(
-    models: Annotated[
-        list[str] | None,
-        typer.Option(help="Reward models: ADDRESS, or CONTEXT=ADDRESS.", metavar="MODELS…"),
-    ] = None,
+    models: RewardModelsOption = None,
     policy: Annotated[str | None, typer.Option(help="Who writes the candidates, as lm:smollm2.")] = None,
     judge: Annotated[str | None, typer.Option(help="Who says what each is worth: chat:…, lm:… or stances:….")] = None,
     settings_file: Annotated[
@@ -74,6 +71,7 @@ def best_of_n(
     format: FormatOption = Format.table,
 ) -> None:
     """Let each reward model choose among the same N answers, and see what its choice is worth to the user."""
+    given = locals()
     import json
     from typing import cast
 
@@ -81,28 +79,9 @@ def best_of_n(
     from prbench.studies.best_of_n import BestOfNConfig, best_of_n_tables, parse_model, read_settings
     from prbench.studies.best_of_n import best_of_n as compute
 
-    given: dict[str, Any] = {
-        "policy": policy,
-        "judge": judge,
-        "suite": suite,
-        "split": split,
-        "limit": limit,
-        "n": n,
-        "k": k,
-        "candidates": candidates.value if candidates else None,
-        "posts": posts,
-        "words": words,
-        "max_tokens": max_tokens,
-        "temperature": temperature,
-        "judge_pairs": judge_pairs,
-        "truth": truth,
-        "reserve": reserve,
-        "seed": seed,
-        "resamples": resamples,
-        "models": [parse_model(text) for text in models] if models else None,
-    }
+    typed = settings_of(BestOfNConfig, given) | {"models": [parse_model(text) for text in models] if models else None}
     written = read_settings(settings_file) if settings_file else {}
-    chosen = {**written, **{key: value for key, value in given.items() if value is not None}}
+    chosen = {**written, **{key: value for key, value in typed.items() if value is not None}}
     settings = BestOfNConfig.of(str(settings_file or ""), **chosen)
     folder = out or default_folder(settings)
     print(f"study: {folder}", file=sys.stderr)
