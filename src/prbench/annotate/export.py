@@ -31,7 +31,7 @@ def export(store: Store, folder: Path) -> dict[Path, int]:
     """
     found = gather(store)
     if not found.judgments:
-        raise ConfigError(f"{str(store.path)!r} holds no judgment yet", hint="export once somebody has judged a pair")
+        raise ConfigError(f"{str(store.path)!r} holds no judgment yet", hint="export when a pair has been judged")
     tables: dict[str, list[Row]] = {"annotations.jsonl": list(_annotations(found))}
     if found.study.mode == "self":
         tables |= {

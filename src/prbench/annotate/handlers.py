@@ -84,7 +84,7 @@ def _invitation(visit: Visit, status: int = 200) -> Response:
 
 
 def _refuse_invitation() -> NoReturn:
-    text = "Please check that it is complete, or ask whoever sent it for a new one."
+    text = "Please check that it is complete, or ask its sender for a new one."
     raise RequestRefused(403, "This invitation link is not valid", text)
 
 

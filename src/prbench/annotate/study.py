@@ -160,7 +160,7 @@ def _plan(suite: Suite, options: AnnotationConfig) -> tuple[AnnotationStudy, lis
         suite = suite.filter(lambda pair: bool(pair.profile), "with a profile")
         if not len(suite):
             raise ConfigError(
-                "no pair has a profile, so nobody could say what its user prefers",
+                "no pair has a profile, so annotators cannot tell what its user prefers",
                 hint="--mode self lets people judge for themselves",
             )
     else:

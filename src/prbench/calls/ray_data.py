@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-# Nothing is told to anybody, and lines from inside Ray do not come between our own.
+# No usage is reported, and lines from inside Ray do not come between our own.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
 if "RAY_ADDRESS" not in os.environ:

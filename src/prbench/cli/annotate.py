@@ -171,7 +171,7 @@ def _announce(opened: "Opened", place: Any, host: str, new_links: bool) -> None:
     shown = f"{study.pairs} pairs of {study.dataset.name}, each seen by {study.overlap}"
     invitations = opened.invitations or (renew_invitations(opened.store) if new_links else ())
     if invitations:
-        typer.echo(f"study: {opened.store.path}    ({shown})\none link for each person, kept by nobody else:")
+        typer.echo(f"study: {opened.store.path}    ({shown})\none link for each person, for that person alone:")
         typer.echo("\n".join(server.links(place, invitations)))
     else:
         typer.echo(f"study continued: {opened.store.path}    ({shown})")

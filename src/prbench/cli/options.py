@@ -143,8 +143,8 @@ def model_options(given: Mapping[str, Any], *names: str) -> dict[str, Any]:
 
 
 def whole(split: str) -> str | None:
-    """The split of a suite; None for 'all' of it."""
-    return whole(split)
+    """The split of a suite as it is loaded; None for 'all' of it."""
+    return None if split == "all" else split
 
 
 def read_price(text: str | None) -> "Price | None":

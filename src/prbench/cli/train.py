@@ -56,7 +56,7 @@ def train(
     post_window: Annotated[int | None, typer.Option(min=0, help="Sentences in a piece of a post; 0: whole.")] = None,
     answer_window: Annotated[int | None, typer.Option(min=0, help="Sentences in a piece of an answer.")] = None,
     aspects: Annotated[bool, typer.Option("--aspects", help="Show the split's rubric aspects in training.")] = False,
-    also: Annotated[str | None, typer.Option(help="Another suite to learn from: what everybody likes.")] = None,
+    also: Annotated[str | None, typer.Option(help="Another suite to learn from: general quality.")] = None,
     pairs_per_epoch: Annotated[int | None, typer.Option(min=1, help="cross: pairs drawn for an epoch.")] = None,
     setting: Annotated[list[str] | None, typer.Option(help="NAME=VALUE of the method itself; repeatable.")] = None,
     seed: Annotated[int, typer.Option()] = 0,

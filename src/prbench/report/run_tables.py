@@ -149,7 +149,7 @@ def _couples(scored: Scored) -> str:
 def _notes(result: Result) -> list[str]:
     notes = [
         "In percent; ties count ½. Lines that share a group letter cannot be told apart (Holm-corrected, clustered).",
-        "couples: both halves above ½, 0 for whoever ignores the user. docs/metrics.md defines every column.",
+        "couples: both halves above ½, 0 for a model that ignores the user. docs/metrics.md defines every column.",
     ]
     if any(context.coverage and context.coverage.covered.n == 0 for context in result.contexts.values()):
         notes.append("No user has the 10 pairs that a test of coverage needs.")

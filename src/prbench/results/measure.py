@@ -119,7 +119,7 @@ class Measure:
 
     def effects(self, credits: Mapping[str, Credits]) -> Effects:
         """Return the effects of showing the user, as far as the contexts allow."""
-        if _lent(credits):  # nobody's own posts: there is no gain to speak of
+        if _lent(credits):  # the posts are lent: there is no gain to speak of
             shown = shown_context(credits)
             if shown is None or SOUNDNESS.control not in credits:
                 return Effects()

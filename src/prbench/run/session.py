@@ -273,7 +273,7 @@ def _lacking(suite: Suite, everything: Suite) -> dict[str, str]:
         why = "the suite has no profiles, so nothing of the user can be shown"
         lacking |= {name: why for name, kind in CONTEXTS.items() if kind.source == "profile"}
     elif alone := _alone(suite, everything):
-        lacking["other"] = f"{alone} is the only user there, so there is nobody else to show under 'other'"
+        lacking["other"] = f"{alone} is the only user there, so there is no other user to show under 'other'"
     if not any(suite.column("rubric_aspects")):
         lacking["oracle"] = "the suite has no rubric aspects to show under 'oracle'"
     return lacking

@@ -83,7 +83,7 @@ class Job:
     def settle(self, place: int, result: Scored) -> None:
         """Keep one item's result; the last one answers the request."""
         self.results[place] = result
-        # From here on it cannot be cancelled; if it was, nobody waits for it any more.
+        # From here on it cannot be cancelled; if it was, its caller no longer waits.
         if len(self.results) < len(self.items) or self.done.done():
             return
         if self.done.set_running_or_notify_cancel():
@@ -251,7 +251,7 @@ class Batcher:
     def _work(self) -> None:
         try:
             self._work_until_stopped()
-        except BaseException as error:  # nobody would be answered any more: they are told so
+        except BaseException as error:  # no request would be answered any more: they are told so
             _LOG.critical("the model's thread has ended", exc_info=error)
             self._busy = False
             self.abandon()

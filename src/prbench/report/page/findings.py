@@ -82,7 +82,9 @@ def _tiles(best: ReportedRun) -> list[Tile]:
             tiles.append(Tile(value, effect.name, ends, f"points over {context_words(effect.control)}"))
     if couples := context.couple_coverage:
         tiles.append(
-            Tile(f"{percent(couples.value)} %", "couples covered", _range(couples), "0 for whoever ignores the user")
+            Tile(
+                f"{percent(couples.value)} %", "couples covered", _range(couples), "0 for a model that ignores the user"
+            )
         )
     return tiles
 
