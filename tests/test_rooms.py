@@ -127,3 +127,8 @@ def test_no_function_is_longer_than_a_page():
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and body_lines(node) > 60
     }
     assert not long
+
+
+def test_no_module_is_longer_than_four_hundred_lines():
+    lengths = {str(path.relative_to(SOURCES)): path.read_text(encoding="utf-8").count("\n") for path in MODULES}
+    assert not {name: length for name, length in lengths.items() if length > 400}
