@@ -43,7 +43,7 @@ from prbench.scorecard.config import read_settings_file
 from prbench.serve.feedback import FeedbackFile
 from prbench.studies.best_of_n import BestOfNConfig, best_of_n, parse_model, read_settings
 from prbench.studies.ppo import checkpoint as training
-from prbench.studies.ppo.history import TrainingStep, read_history
+from prbench.studies.ppo.checkpoint import TrainingStep, read_history
 from prbench.studies.sections import study_page
 from prbench.studies.study import read_study
 from prbench.train import TrainConfig, train

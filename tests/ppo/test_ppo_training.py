@@ -11,9 +11,8 @@ from ppo_world import PlantedRater, gold, tiny_policy, tiny_suite
 from prbench.data import Suite
 from prbench.errors import ConfigError, ModelError, RunError, TemplateError
 from prbench.models import ModelCard
-from prbench.studies.ppo.checkpoint import claim
+from prbench.studies.ppo.checkpoint import HISTORY, TrainingStep, claim, read_history
 from prbench.studies.ppo.config import PPOConfig
-from prbench.studies.ppo.history import HISTORY, TrainingStep, read_history
 from prbench.studies.ppo.loop import PPOTraining, sample
 from prbench.studies.ppo.rewards import TextReward
 from prbench.studies.ppo.speaker import Speaker, load_speaker

@@ -36,7 +36,7 @@ from prbench.errors import DataError
 from prbench.graders import RubricJudge
 from prbench.models import Generator
 from prbench.prompts.instruction import Instruction
-from prbench.prompts.opposite import Opposite
+from prbench.prompts.writing import Opposite
 from prbench.rank import BM25
 from prbench.types import Question
 

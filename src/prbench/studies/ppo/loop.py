@@ -22,7 +22,7 @@ from torch import Tensor
 
 from prbench.errors import ModelError
 from prbench.files import Appender
-from prbench.studies.ppo.checkpoint import keep, read
+from prbench.studies.ppo.checkpoint import HISTORY, TrainingStep, cut_history, keep, read
 from prbench.studies.ppo.config import PPOConfig
 from prbench.studies.ppo.formulas import (
     Spread,
@@ -38,7 +38,6 @@ from prbench.studies.ppo.formulas import (
     token_rewards,
     whiten,
 )
-from prbench.studies.ppo.history import HISTORY, TrainingStep, cut_history
 from prbench.studies.ppo.rewards import AskedAnswer, readable
 from prbench.studies.ppo.trunk import Policy, Prefix
 from prbench.types import Pair

@@ -26,10 +26,10 @@ from prbench.studies.best_of_n.reward_models import (
     refuse_shared,
     told_alike,
 )
+from prbench.studies.ppo.checkpoint import TrainingStep
 from prbench.studies.ppo.conclusion import Trained, conclude, read_trained, refuse_mixed
 from prbench.studies.ppo.config import PPOStudyConfig, keep_settings
 from prbench.studies.ppo.held_out import ITEMS, HeldOutDivision, divide
-from prbench.studies.ppo.history import TrainingStep
 from prbench.studies.ppo.outcome import PPOStudy
 from prbench.studies.ppo.rewards import TextReward, TrueReward
 from prbench.types import Context

@@ -12,11 +12,10 @@ from prbench.files import slug
 from prbench.results.folder import RunFolder
 from prbench.studies.best_of_n.candidates import Candidate
 from prbench.studies.best_of_n.reward_models import RewardModel
-from prbench.studies.ppo.checkpoint import claim
+from prbench.studies.ppo.checkpoint import TrainingStep, claim
 from prbench.studies.ppo.conclusion import TRAINING, TRAININGS, TrainingRecord
 from prbench.studies.ppo.config import PPOConfig, PPOStudyConfig
 from prbench.studies.ppo.held_out import HeldOutDivision, Write, answer_items
-from prbench.studies.ppo.history import TrainingStep
 from prbench.studies.ppo.loop import PPOTraining, Speech, answer_texts
 from prbench.studies.ppo.rewards import TextReward
 from prbench.studies.ppo.speaker import Speaker
