@@ -34,7 +34,7 @@ from prbench.models.local.gguf import check_gguf
 from prbench.models.personal.features import FeatureStore
 from prbench.plan import Plan, StoredPlans
 from prbench.report.finished import open_finished
-from prbench.report.leaderboard import gather
+from prbench.report.leaderboard import read_boards
 from prbench.report.leaderboard.entry import read_names
 from prbench.report.page import report_page
 from prbench.report.view.pages import build_pages
@@ -280,7 +280,7 @@ SPECIMENS: Mapping[str, Specimen] = {
             lambda folder: verify(folder / "run"),
             lambda folder: report_page([folder / "run", folder / "other"]),
             lambda folder: open_finished(folder / "run"),
-            lambda folder: gather([folder / "run"]),
+            lambda folder: read_boards([folder / "run"]),
             lambda folder: build_pages([folder / "run"]),
             _compare,
             _resume,

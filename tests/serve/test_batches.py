@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from prbench.models import ModelCard
 from prbench.serve.batching import Batcher, OverloadedError, QueueLimits
-from prbench.serve.gathering import Waiting, gather
+from prbench.serve.gathering import Waiting, next_batch
 from prbench.serve.items import ItemError, ScoreItem
 from prbench.serve.metrics import Metrics
 from prbench.types import AnswerView
@@ -106,7 +106,7 @@ def test_a_request_larger_than_a_batch_is_cut_and_put_together_again():
 def test_everybody_gets_into_a_batch_and_the_first_always(waiting, most):
     left = list(enumerate(waiting))
     for _ in range(len(waiting)):
-        chosen = gather([Waiting(*key) for _, key in left], most)
+        chosen = next_batch([Waiting(*key) for _, key in left], most)
         assert 0 in chosen
         assert len(chosen) == len(set(chosen)) <= most
         assert len(chosen) == len(left) or 2 * len(chosen) >= most

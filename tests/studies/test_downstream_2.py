@@ -13,7 +13,7 @@ from on_policy import on_policy_pairs
 
 from prbench import load_pairs
 from prbench.data import Suite
-from prbench.studies.benchmark import earned, gather
+from prbench.studies.benchmark import earned, read_benchmarks
 from prbench.studies.best_of_n import BestOfNConfig
 from prbench.studies.best_of_n.candidates import Candidate
 from prbench.studies.best_of_n.items import split_pairs, study_items
@@ -103,7 +103,7 @@ def test_best_of_four_counts_a_row_once(tmp_path, monkeypatch):
     file = write_pairs(pairs, tmp_path / "four.jsonl")
     for name in ("longer", "overlap"):
         evaluate(name, file, contexts=["none"], resamples=100, out=tmp_path / "runs" / name, cache=False)
-    (benchmark,) = gather([tmp_path / "runs"])
+    (benchmark,) = read_benchmarks([tmp_path / "runs"])
     found = earned(benchmark, [Wanted("longer", "none"), Wanted("overlap", "none")])
     assert found.items.scores.shape == (2, 60)
     per_pair = benchmark.runs["longer"].result.contexts["none"].accuracy.value

@@ -1,6 +1,6 @@
 """Design of a study: which pairs, shown to whom, in which order.
 
-Drawn once, when the study is made, and kept. Drawn once, when the study is made, and kept.
+Drawn once, when the study is made, and kept.
 
 A study whose file is there already is continued, if the suite and the options are the same.
 """

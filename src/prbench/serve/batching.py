@@ -18,7 +18,7 @@ from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
 
 from prbench.models import Rater
-from prbench.serve.gathering import Waiting, gather, load_of, waiting_of
+from prbench.serve.gathering import Waiting, load_of, next_batch, waiting_of
 from prbench.serve.items import ItemError, Scored, ScoreItem, TooManyError
 from prbench.serve.jobs import Entry, Job, discreet, logged, read
 from prbench.serve.metrics import Metrics
@@ -258,7 +258,7 @@ class Batcher:
             self._queue = deque(self._alive())
             waiting = self._in_turn()
             costs = [self._in_seconds(job.waiting[place]) for job, place in waiting]
-            chosen = gather(costs, self._limits.max_batch, _BATCH_S)
+            chosen = next_batch(costs, self._limits.max_batch, _BATCH_S)
             batch = [waiting[place] for place in chosen]
             taken = {(id(job), place) for job, place in batch}
             self._queue = deque(entry for entry in self._queue if (id(entry[0]), entry[1]) not in taken)

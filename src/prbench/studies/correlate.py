@@ -39,7 +39,7 @@ from prbench.studies.agreement import (
     RivalAgreement,
     StudyAgreement,
 )
-from prbench.studies.benchmark import Benchmark, Wanted, earned, gather
+from prbench.studies.benchmark import Benchmark, Wanted, earned, read_benchmarks
 from prbench.studies.matched import LEAST_MODELS, CorrelateConfig, Matched, match
 from prbench.studies.study import read_study
 
@@ -64,8 +64,8 @@ def correlate(
     studies = [(read_study(path), str(path)) for path in downstream]  # cheap, and the likelier mistake
     if not studies:
         raise ConfigError("no downstream study is named", hint="--downstream STUDY…")
-    main = _only(gather(benchmark))
-    rivals = gather(baseline)
+    main = _only(read_benchmarks(benchmark))
+    rivals = read_benchmarks(baseline)
     matched = [match(study, path, main, options.context) for study, path in studies]
     found = [_study(one, rivals, options) for one in matched]
     return Correlated(
