@@ -44,7 +44,7 @@ def next_batch(waiting: Sequence[Waiting], most: int, budget: float = math.inf) 
     Example:
         >>> next_batch([Waiting(*one) for one in [("ann", 1), ("bob", 2), ("ann", 1), ("eve", 2), ("ann", 3)]], most=4)
         [0, 2, 4, 1]
-        >>> next_batch([Waiting("ann", 1, own=10), Waiting("bob", 2, own=900), Waiting("eve", 3, own=10)], 4, budget=100)
+        >>> next_batch([Waiting("ann", 1, own=10), Waiting("bob", 2, own=900), Waiting("eve", 3, own=10)], 4, 100)
         [0, 2]
     """
     if not waiting:
