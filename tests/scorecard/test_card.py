@@ -160,7 +160,7 @@ def test_axes_are_told_apart_where_the_suite_does(tmp_path, values):
 def test_mistakes_are_found_before_anything_is_asked(values, tmp_path):
     with pytest.raises(AddressError, match="unknown model address 'pyy:x'"):
         ScorecardConfig.of(**{**values, "models": [*entries("Counting"), {"address": "pyy:x"}]})
-    with pytest.raises(ConfigError, match="models"):
+    with pytest.raises(ConfigError, match="no model was given"):
         ScorecardConfig.of(**{**values, "models": []})
     with pytest.raises(ConfigError, match="a row shows the user"):
         ScorecardConfig.of(**{**values, "models": entries("Counting", context="none")})
