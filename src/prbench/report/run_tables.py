@@ -39,11 +39,9 @@ def brief_tables(result: Result) -> list[Table]:
     for name, context in result.contexts.items():
         rows.append([_shown(name), interval(context.accuracy), bar(context.accuracy.value), count(context.accuracy.n)])
     rows += [[_shown(name), "unsupported", "", ""] for name in result.unsupported]
-    counts = result.suite.counts
-    title = f"{result.suite.name} · {counts.pairs:,} pairs, {counts.users:,} users, {counts.questions:,} questions"
     notes = [_baseline_line(result), *_cost(result), *_open_ends(result)]
     notes += [f"warning: {warning}" for warning in result.warnings]
-    brief = Table(title, ["shown", "accuracy [95 %]", "", "pairs"], rows, [note for note in notes if note])
+    brief = Table(_scope(result), ["shown", "accuracy [95 %]", "", "pairs"], rows, [note for note in notes if note])
     return [brief, *(table for table in (_jury(result), _published(result)) if table is not None)]
 
 
@@ -96,9 +94,13 @@ def _ranking(result: Result) -> Table:
     rows = [_baseline_row(name, scored, result.groups) for name, scored in result.baselines.items() if name != address]
     rows += [_context_row(result, name) for name in result.contexts]
     rows += [[address, name, "", "unsupported", *[""] * 6] for name in result.unsupported]
+    return Table(_scope(result), columns, rows, _notes(result), first_numeric=3)
+
+
+def _scope(result: Result) -> str:
     counts = result.suite.counts
-    title = f"{result.suite.name} · {counts.pairs:,} pairs, {counts.users:,} users, {counts.questions:,} questions"
-    return Table(title, columns, rows, _notes(result), first_numeric=3)
+    parts = (count(counts.pairs, "pair"), count(counts.users, "user"), count(counts.questions, "question"))
+    return f"{result.suite.name} · {', '.join(parts)}"
 
 
 def _baseline_row(name: str, scored: BaselineResult, groups: Mapping[str, str]) -> list[str]:
