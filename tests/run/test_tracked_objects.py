@@ -4,6 +4,7 @@ import gc
 
 import pytest
 
+from pair_factory import make_pair
 from prbench import evaluate
 from prbench.data import write_pairs
 from prbench.report.page import evidence
@@ -27,7 +28,7 @@ def mirrored(pairs: int) -> list[Pair]:
         for half in range(2):
             user = f"u{2 * (number % 10) + half}"
             found.append(
-                Pair(
+                make_pair(
                     id=f"{number}-{half}",
                     user=user,
                     question=f"question {number}",

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 import tiny_models
+from pair_factory import make_pair
 from prbench.config import ModelOptions
 from prbench.data.passages import Passage
 from prbench.errors import ModelError, RunError
@@ -18,7 +19,7 @@ from prbench.models.registry import load_encoder
 from prbench.train.encoder import EncoderConfig, Tuning
 from prbench.train.frozen import FrozenStates
 from prbench.train.stance_labels import Axes, Labelled, Stance, joined, labelled, post_stances
-from prbench.types import Aspect, Pair, Post
+from prbench.types import Aspect, Post
 
 COLOURS = {"tea": ("blue", "green"), "food": ("red", "white")}
 AXES = Axes(COLOURS)
@@ -174,7 +175,7 @@ def test_of_a_text_in_pieces_some_piece_must_show_the_stance(base: str, tmp_path
 
 
 def test_posts_that_are_evidence_of_a_stance() -> None:
-    pair = Pair(
+    pair = make_pair(
         id="1",
         user="ann",
         question="Tea?",
@@ -224,7 +225,7 @@ def test_frozen_states_give_what_the_whole_encoder_gives(base: str) -> None:
 def test_wishes_and_lines_of_rubrics_are_texts_that_show_a_stance() -> None:
     said = Passage(axis="tea", pole="blue", kind="wish", situation="blue tea", text="Blue tea, please.")
     aspect = Aspect(aspect="Wants red food")
-    shown = Pair(
+    shown = make_pair(
         id="1", user="ann", question="Food?", chosen="Red.", rejected="White.", rubric_aspects=(aspect,),
         tags={"axis": "food", "pole": "red"},
     )  # fmt: skip

@@ -55,7 +55,7 @@ def verdict(result: Result) -> RunVerdict:
         >>> print(RULE.splitlines()[2].strip()[:45])
         knows what this user wants: follows this user
     """
-    if (soundness := result.effects.soundness) is not None:  # nobody's own wishes decide these pairs
+    if (soundness := result.effects.soundness) is not None:  # no user's own wishes decide these pairs
         return RunVerdict(UserGrade.OPEN, f"{result.model.address} {_soundness(result, soundness)}.")
     grade = _grade(result)
     return RunVerdict(grade, f"{result.model.address} {grade.value}{_numbers(result)}{_clause(result, grade)}.")

@@ -18,7 +18,7 @@ from pydantic import Field
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from prbench.config import digest
+from prbench.config import Config, digest
 from prbench.errors import ModelError, RunError
 from prbench.files import checked, read_json, replacing, write_whole
 from prbench.models.local.checkpoint import quiet
@@ -29,7 +29,6 @@ from prbench.models.personal.stance_encoder import AXES, HEAD
 from prbench.train import checkpoint
 from prbench.train.frozen import FrozenStates
 from prbench.train.stance_labels import Axes, Labelled, Stance
-from prbench.types import Frozen
 
 _WINDOW = 3
 _MAX_TOKENS = 224
@@ -37,7 +36,7 @@ _SORTED_TOGETHER = 8
 """Batches whose texts are sorted by length together: less padding, still a random order."""
 
 
-class EncoderConfig(Frozen):
+class EncoderConfig(Config):
     """Settings for tuning an encoder."""
 
     base: str = "embed:minilm"

@@ -80,10 +80,10 @@ class SlowJudge(HashJudge):
 def study(folder: str, environment: Mapping[str, str], out: str) -> None:
     """A best-of-N study: candidates, scores, an examined judge, grades, curves."""
     settle(folder, environment)
-    from prbench.studies.best_of_n import best_of_n, make_settings, parse_model
+    from prbench.studies.best_of_n import BestOfNConfig, best_of_n, parse_model
 
     models = [parse_model(text) for text in ("longer", "py:small_suite:follows_posts")]
-    settings = make_settings({"policy": "scribe", "n": 4, "judge_pairs": 24, "resamples": 100, "models": models})
+    settings = BestOfNConfig.of(**{"policy": "scribe", "n": 4, "judge_pairs": 24, "resamples": 100, "models": models})
     suite = world(couples=3, questions=4)
     best_of_n(settings, Path(out), suite=suite, policy=SlowScribe(), judge=SlowJudge(), say=lambda line: None)
 
