@@ -132,3 +132,17 @@ def test_no_function_is_longer_than_a_page():
 def test_no_module_is_longer_than_four_hundred_lines():
     lengths = {str(path.relative_to(SOURCES)): path.read_text(encoding="utf-8").count("\n") for path in MODULES}
     assert not {name: length for name, length in lengths.items() if length > 400}
+
+
+@pytest.mark.parametrize("folder", ["benchmarks", "examples", "studies", "suite"])
+def test_what_scripts_import_is_there(folder):
+    missing = []
+    for path in sorted((SOURCES.parent / folder).rglob("*.py")):
+        for name in sorted(imported(path)):
+            try:
+                importlib.import_module(name)
+            except ModuleNotFoundError:
+                home, _, thing = name.rpartition(".")
+                if not hasattr(importlib.import_module(home), thing):
+                    missing.append(f"{path.name}: {name}")
+    assert missing == []

@@ -280,7 +280,7 @@ def test_each_server_counts_for_itself(start, ask, tmp_path):
     assert "prbench_items_total 2.0\n" in pages[0].text
     assert "prbench_items_total 0.0\n" in pages[1].text
     assert pages[0].headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
-    assert b"prbench" not in generate_latest()  # of the program that they are part of
+    assert b"prbench_items" not in generate_latest()  # of the program that they are part of
 
 
 @pytest.mark.parametrize(

@@ -498,7 +498,7 @@ def test_what_is_typed_wrongly_is_said_in_the_users_words():
         parse_model("plan=longer")
     with pytest.raises(ConfigError, match="the noise 'x' is not a number"):
         settings(models=[{"address": "noised-oracle:x"}])
-    with pytest.raises(ConfigError, match="somebody must write the candidates"):
+    with pytest.raises(ConfigError, match="no policy writes the candidates"):
         settings(policy="")
     with pytest.raises(ConfigError, match=r"models\.0\.address"):
         settings(models=[{"address": ""}])

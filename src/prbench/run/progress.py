@@ -25,7 +25,8 @@ class RecordProgress:
         self._stream = stream or sys.stderr
         self._quiet = quiet
         self._total = self._done = self._bad = 0
-        self._credit, self._judged = 0.0, 0
+        self._credits: dict[str, tuple[float, int]] = {}  # by context: their sum and number
+        self._context = ""
         self._spent_usd = 0.0
         self._started = time.monotonic()
         self._asked = 0
@@ -66,8 +67,9 @@ class RecordProgress:
         if credit is None:
             self._bad += 1
         else:
-            self._credit += credit
-            self._judged += 1
+            total, judged = self._credits.get(record.context, (0.0, 0))
+            self._credits[record.context] = total + credit, judged + 1
+            self._context = record.context
         if not self._quiet:
             self._line.show(self._done, self._total, self.status)
 
@@ -78,9 +80,10 @@ class RecordProgress:
         parts = [f"{rate:.1f}/s"]
         if (left := self.seconds_left()) is not None:
             parts.append(f"{clock(left)} left")
-        if self._judged:
-            parts.append(f"accuracy so far {self._credit / self._judged:.1%}")
-        parts.append(f"without verdict {self._bad}")
+        if self._context:
+            credit, judged = self._credits[self._context]
+            parts.append(f"{self._context} {100 * credit / judged:.1f} % so far")
+        parts += [f"without verdict {self._bad:,}"] if self._bad else []
         parts += [] if self._asker is None else work_done(self._asker)
         if self._spent_usd:
             parts.append(f"${self._spent_usd:.4f}")

@@ -95,7 +95,7 @@ class Session:
 
     def default_folder(self) -> Path:
         """`runs/<suite>-<model>-<8 hex of the resolved configuration>`."""
-        names = (self.suite.record.name, self.model.card.address)
+        names = (self.suite.record.name, self.model.card.address.partition("@http")[0])
         suite, model = (slug(Path(name).name)[:40] or "run" for name in names)
         return Path("runs") / f"{suite}-{model}-{digest(self.identity)[:8]}"
 

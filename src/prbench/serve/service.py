@@ -20,6 +20,7 @@ from prbench.models import (
     Ranker,
     Rater,
     as_ranker,
+    can_rate,
     is_adaptive,
     is_ranker,
     load_encoder,
@@ -129,7 +130,7 @@ class RewardService:
 
     async def score(self, items: Sequence[ScoreItem], within_s: float | None = None) -> ScoredReply:
         """Score items, in their order, within the time that the client waits."""
-        if not hasattr(self._model, "rate"):
+        if not can_rate(self._model):
             raise ListsOnlyError(
                 f"{self.card.address!r} ranks answers that it sees together and has no score for one: POST /rank"
             )
