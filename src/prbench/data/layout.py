@@ -144,7 +144,9 @@ class RowReader:
         if any(tuple(row.values) != names or row.place[:2] != place[:2] for row in rows):
             return None
         all_values = [row.values for row in rows]
-        cells = {field: [values.get(column) for values in all_values] for field, column in self._columns_of[names]}
+        cells: dict[str, list[Any]] = {
+            field: [values.get(column) for values in all_values] for field, column in self._columns_of[names]
+        }
         if any(cells["turns"]) or any(cells["split"]) or any(map(eq, cells["chosen"], cells["rejected"])):
             return None
         for field in ("id", "user", "question", "chosen", "rejected"):
