@@ -102,10 +102,13 @@ AT_ONCE = 4
 
 
 def paid(folder: str, environment: Mapping[str, str], name: str, url: str, out: str, limit_usd: float | None) -> None:
-    """Pay for a run, for plans or for texts of a build, up to a limit; it exits with 3 where that is reached."""
+    """Pay for a run, for plans or for texts of a build, up to a limit.
+
+    It exits with 3 where that is reached, and with 4 where a request failed too often and the same command goes on.
+    """
     settle(folder, environment)
     from prbench.config import ModelOptions, Price
-    from prbench.errors import BudgetError
+    from prbench.errors import BudgetError, ModelError
     from prbench.models.remote.wire import Backoff
 
     price = Price(per_million_in=1000.0, per_million_out=1000.0)
@@ -116,6 +119,10 @@ def paid(folder: str, environment: Mapping[str, str], name: str, url: str, out: 
         jobs[name](url.removeprefix("chat:"), options, backoff, Path(out), limit_usd)
     except BudgetError:
         sys.exit(3)
+    except ModelError as error:
+        if "goes on from there" not in error.hint:
+            raise
+        sys.exit(4)
 
 
 def _paid_run(url: str, options: Any, backoff: Any, out: Path, limit_usd: float | None) -> None:

@@ -1,11 +1,13 @@
 """The one progress line: a bar on a terminal, elsewhere a plain line now and then, with the time that is left."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self, TextIO
 
 SAY_SECONDS = 10.0
+_BAR = 20
+"""Width of the bar on a terminal."""
 _TELLING = 20
 """Number of steps after which the time left can be told: the first ones wait for the model to be opened."""
 
@@ -81,26 +83,42 @@ class _Bar:
 
     def __init__(self, stream: TextIO) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+        from rich.progress import BarColumn, TextColumn
         from rich.progress import Progress as RichProgress
 
+        self._console = Console(file=stream)
         self._rich = RichProgress(
-            BarColumn(bar_width=30),
-            MofNCompleteColumn(),
+            BarColumn(bar_width=_BAR),
             TextColumn("{task.fields[status]}"),
-            console=Console(file=stream),
+            console=self._console,
             transient=True,
         )
         self._task = self._rich.add_task("run", total=None, status="")
         self._rich.start()
 
     def update(self, done: int, total: int, status: str) -> None:
-        """Show the number done and the status."""
-        self._rich.update(self._task, completed=done, total=total, status=status)
+        """Show the number done, and of the status what the terminal has room for."""
+        shown = fitting(f"{done:,}/{total:,}", status.split(" · "), self._console.width - _BAR - 2)
+        self._rich.update(self._task, completed=done, total=total, status=shown)
 
     def stop(self) -> None:
         """Leave the terminal as it was."""
         self._rich.stop()
+
+
+def fitting(first: str, parts: Sequence[str], room: int) -> str:
+    """Join the parts that fit into a line, in their order; the first one stays, and none is cut.
+
+    Example:
+        >>> fitting("7/40", ["2.5/s", "13 s left", "accuracy so far 50.1 %"], 25)
+        '7/40 · 2.5/s · 13 s left'
+    """
+    line = first
+    for part in filter(None, parts):
+        if len(line) + len(" · ") + len(part) > room:
+            break
+        line += f" · {part}"
+    return line
 
 
 def clock(seconds: float) -> str:

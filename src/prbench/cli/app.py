@@ -224,7 +224,11 @@ for _panel, _names in _PANELS.items():
 @app.command()
 def explain(
     name: Annotated[
-        str | None, typer.Argument(help="A column, metric, effect, context, or `verdict`; without it, all names.")
+        str | None,
+        typer.Argument(
+            help="A column, metric, effect, context, or `verdict`; without it, all names.",
+            autocompletion=shared.metric_names,
+        ),
     ] = None,
 ) -> None:
     """Say what a number in the tables means."""

@@ -183,7 +183,7 @@ def suites(format: str) -> None:
     from prbench.data import suites as known
 
     rows = [[info.name, info.kind, info.where, info.summary] for info in known()]
-    rows.append(["FILE", "pairs", "path", "any JSONL, Parquet or CSV file of pairs"])
+    rows.append(["FILE", "pairs", "path", "any JSONL, JSON, CSV, TSV or Parquet file of pairs"])
     _list("Suites", ["name", "kind", "where", "what"], rows, format)
 
 

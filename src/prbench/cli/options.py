@@ -41,7 +41,22 @@ class Structured(StrEnum):
     json_schema = "json-schema"
 
 
-SuiteOption = Annotated[str, typer.Option("--suite", "-s", help="Suite name, file, or NAME=FOLDER.")]
+def _suite_names() -> list[str]:
+    from prbench.data import suites
+
+    return [info.name for info in suites()]
+
+
+def metric_names() -> list[str]:
+    """Return what `prbench explain` knows, for the shell to complete."""
+    from prbench.results import definitions
+
+    return [part.strip() for names in definitions() for part in names.split(",")]
+
+
+SuiteOption = Annotated[
+    str, typer.Option("--suite", "-s", help="Suite name, file, or NAME=FOLDER.", autocompletion=_suite_names)
+]
 SplitOption = Annotated[str, typer.Option(help="Part of the suite; 'all' for all of it.")]
 ColumnOption = Annotated[list[str] | None, typer.Option(help="FIELD=COLUMN of your file; repeatable.")]
 RevisionOption = Annotated[str | None, typer.Option(help="Revision of a hub suite.")]

@@ -77,11 +77,12 @@ def history_table(moments: Sequence[Moment], context: str) -> Table:
     for moment in moments:
         change = moment.change.comparison.difference if moment.change else None
         mark = "REGRESSED" if moment.regressed else ""
-        rows.append([moment.run.name, moment.made, interval(moment.accuracy), points(change), p_value(moment.p), mark])
+        cells = [interval(moment.accuracy), points(change), p_value(moment.p), mark, moment.made]
+        rows.append([moment.run.name, *cells])
     notes = ["change: against the run above, paired on common pairs; p clustered and Holm-corrected over the history"]
-    columns = ["run", "finished", "accuracy [95 %]", "change", "p", ""]
+    columns = ["run", "accuracy [95 %]", "change", "p", "mark", "finished"]
     model = moments[0].run.facts.card.address
-    return Table(f"History · {model} · {_marked(context)}", columns, rows, notes, first_numeric=2)
+    return Table(f"History · {model} · {_marked(context)}", columns, rows, notes)
 
 
 def forecast_table(estimate: Forecast) -> Table:

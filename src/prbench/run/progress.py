@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Self, TextIO
 
 from prbench.calls import Asker, ProgressLine, clock
+from prbench.results import MadeRecord
 from prbench.run.work import OpenWork
 from prbench.types import Record
 
@@ -24,7 +25,8 @@ class RecordProgress:
         self._stream = stream or sys.stderr
         self._quiet = quiet
         self._total = self._done = self._bad = 0
-        self._credit, self._judged = 0.0, 0
+        self._credits: dict[str, tuple[float, int]] = {}  # by context: their sum and number
+        self._context = ""
         self._spent_usd = 0.0
         self._started = time.monotonic()
         self._asked = 0
@@ -54,18 +56,20 @@ class RecordProgress:
         self._line = self._new_line("")
         return self
 
-    def __call__(self, record: Record, spent_usd: float) -> None:
+    def __call__(self, record: Record | MadeRecord, spent_usd: float) -> None:
         """Count one more record."""
         self._done += 1
         self._spent_usd = spent_usd
-        if not record.calls or not all(call.cached for call in record.calls):
+        if record.asked:
             self._first_asked = self._first_asked or time.monotonic()
             self._asked += 1
-        if record.credit is None:
+        credit = record.credit
+        if credit is None:
             self._bad += 1
         else:
-            self._credit += record.credit
-            self._judged += 1
+            total, judged = self._credits.get(record.context, (0.0, 0))
+            self._credits[record.context] = total + credit, judged + 1
+            self._context = record.context
         if not self._quiet:
             self._line.show(self._done, self._total, self.status)
 
@@ -76,9 +80,10 @@ class RecordProgress:
         parts = [f"{rate:.1f}/s"]
         if (left := self.seconds_left()) is not None:
             parts.append(f"{clock(left)} left")
-        if self._judged:
-            parts.append(f"accuracy so far {self._credit / self._judged:.1%}")
-        parts.append(f"without verdict {self._bad}")
+        if self._context:
+            credit, judged = self._credits[self._context]
+            parts.append(f"{self._context} {100 * credit / judged:.1f} % so far")
+        parts += [f"without verdict {self._bad:,}"] if self._bad else []
         parts += [] if self._asker is None else work_done(self._asker)
         if self._spent_usd:
             parts.append(f"${self._spent_usd:.4f}")

@@ -21,10 +21,17 @@ from prbench.stats.clusters import Clusters
 from prbench.stats.comparison import Comparison, compare_paired, holm, mcnemar
 from prbench.stats.coverage import Coverage, UserScore, couple_coverage, mirror_consistency, user_coverage
 from prbench.stats.estimate import AccuracyBounds, Estimate, accuracy_bounds, quantile, wilson
-from prbench.stats.intervals import correlation_interval, difference_interval, mean_interval, ratio_interval
+from prbench.stats.intervals import (
+    MANY_CELLS,
+    correlation_interval,
+    difference_interval,
+    mean_interval,
+    ratio_interval,
+)
 from prbench.stats.ranking import Standing, significance_groups
 
 __all__ = [
+    "MANY_CELLS",
     "AccuracyBounds",
     "BestOf",
     "Calibration",
