@@ -4,6 +4,7 @@ Pure: arrays in, numbers out. No file, no print, no clock, no random number but 
 A missing value never enters; what is missing is counted and bounded beside the number, not inside it.
 """
 
+from prbench.stats.arrays import Codes, Floats
 from prbench.stats.best_of import (
     BestOf,
     Candidates,
@@ -37,9 +38,11 @@ __all__ = [
     "CalibrationBin",
     "Candidates",
     "Clusters",
+    "Codes",
     "Comparison",
     "Coverage",
     "Estimate",
+    "Floats",
     "LengthBias",
     "OverOptimisation",
     "PositionBias",
