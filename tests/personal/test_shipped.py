@@ -26,7 +26,7 @@ VIEWS = [
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("shipped")
     base, suite = tiny_models.save_encoder(folder / "base"), str(write_suite(folder / "suite.jsonl"))
-    tune(EncoderConfig(base=f"embed:{base}", epochs=2, rank=2, passages=False), folder / "encoder", suite=suite)
+    tune(EncoderConfig(base=f"embed:{base}", epochs=2, layers=1, passages=False), folder / "encoder", suite=suite)
     options = TrainConfig(method="stances", encoder=f"embed:{folder / 'encoder'}#stances", epochs=1)
     train(options, folder / "model", suite=suite)
     return folder

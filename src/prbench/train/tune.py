@@ -45,10 +45,12 @@ def tune(
     pairs = learned_from(everything, split, portion, options.seed)
     held = of_split(everything, validation)
     written = portion.written(load_passages(), options.seed) if options.passages else []
-    check_splits(pairs, everything, validation, extra=[passage.text for passage in written])
+    flawed = portion.unowned(of_split(load_pairs(options.flaws), split)) if options.flaws else []
+    check_splits([*pairs, *flawed], everything, validation, extra=[passage.text for passage in written])
     from prbench.models import load_encoder
     from prbench.models.local.embed import SentenceEncoder
     from prbench.train.encoder import Tuning
+    from prbench.train.tuning_loss import answered
 
     axes = Axes.of(pairs)
     texts = labelled(
@@ -66,7 +68,8 @@ def tune(
             f"{options.base!r} cannot be tuned", hint="name a sentence encoder: --encoder embed:minilm or embed:DIR"
         )
     held_out = list(answer_stances(held, axes).items())
-    tuning = Tuning(options, texts, axes, held_out, encoder, out, portion=portion.told)
+    told = answered(pairs, flawed)
+    tuning = Tuning(options, texts, axes, held_out, encoder, out, flawed=told, portion=portion.told)
     tuning.run(listener)
     return tuning
 
