@@ -177,7 +177,7 @@ def test_of_a_text_in_pieces_some_piece_must_show_the_stance(base: str, tmp_path
 
 def test_flawed_answers_are_told_from_sound_ones(base: str, tmp_path: Path) -> None:
     shown = [Answered((f"blue tea {n}", f"green tea {n}"), (f"no red food {n}",)) for n in range(6)]
-    made = tuning(base, tmp_path, epochs=4, flawed=shown)
+    made = tuning(base, tmp_path, epochs=4, batch=8, head_learning_rate=2e-2, flawed=shown)
     assert torch.equal(made._heads.flaw.weight, torch.zeros(1, 32))
     assert made._loss.flaws(shown[:1]).item() == pytest.approx(math.log(2))
     made.run()
@@ -224,6 +224,8 @@ def test_joined_passages_show_all_their_stances_and_none_that_contradict(base: s
     assert any(len(one.stances) == 2 for one in made)
     assert sum(len(one.pieces[0].split()) for one in made) == 80, "every text once"
     assert all(len({stance.axis for stance in one.stances}) == len(one.stances) for one in made)
+    whole = Labelled(("tea " * 70,), (Stance("tea", 1),))
+    assert whole in joined([*single, whole], seed=0), "as long as a post already"
 
 
 def test_frozen_states_give_what_the_whole_encoder_gives(base: str) -> None:

@@ -12,6 +12,7 @@ from prbench.contexts.builder import aspect_line
 from prbench.data.passages import Passage
 from prbench.models.ngrams import NGrams
 from prbench.models.personal.contrast import SEPARATOR, stance_logits
+from prbench.models.personal.contrast_ranker import of_flaws
 from prbench.models.personal.traits import Floats, TraitReader, Traits
 from prbench.train import gains
 from prbench.train.regression import three_way, two_sided
@@ -31,7 +32,8 @@ class ContrastConfig(Frozen):
     encoder: str = "embed:minilm"
     """Encoder whose vectors of answers are compared, frozen."""
     stances: str = ""
-    """A tuned encoder, `embed:DIR#stances`, by which posts and statements are read beside their terms."""
+    """A tuned encoder, `embed:DIR#stances`, by which posts and statements are read beside their terms; with `+flaw` the
+    soundness of answers as well."""
     also: str = "generic"
     """A suite of sound and flawed answers; its pairs of the same split teach what all users want."""
     penalty: float = Field(default=0.03, gt=0)
@@ -97,6 +99,7 @@ class Fitting:
         self._posts = people_stances(material.pairs, material.axes)
         self.grams = self._grams(self._answers)
         self._reader = TraitReader(self.grams, encoder)
+        self._held_reader = TraitReader(self.grams, encoder, of_flaws(stances))
 
     def _grams(self, answers: Iterable[str]) -> NGrams:
         return NGrams([*(passage.text for passage in self._material.passages), *self._posts, *answers, *self._lines])
@@ -122,20 +125,26 @@ class Fitting:
         usual = [self._reader.read(question, (answer,))[0] for question, answer in self._asked]
         terms = np.asarray(self.grams.rows([answer for _, answer in self._asked]).mean(0)).ravel()
         dense = np.mean([traits.dense for traits in usual], axis=0)
-        good = float(np.mean([traits.vector @ flaw for traits in usual]))
+        weights = np.append(found.flaws[0] * flaw, found.flaws[1])
+        good = float(np.mean([np.append(one.vector, one.sound) @ weights for one in self._unseen()]))
         return {
             "vocabulary": np.frombuffer(SEPARATOR.join(self.grams.vocabulary).encode(), dtype=np.uint8),
             "term_weights": self.grams.weights.astype(np.float32),
             "sides": sides,
             "bias": (found.answers * whole.bias).astype(np.float32),
             "texts": texts.astype(np.float16),
-            "flaw": flaw.astype(np.float32),
+            "flaw": weights.astype(np.float32),
             "typical": np.append(np.concatenate([terms, dense]) @ sides[:, 0].astype(np.float64), good).astype("f4"),
             "post_gains": np.array(found.posts, dtype=np.float32),
             "plan_gains": np.array(found.plan, dtype=np.float32),
             "other_gains": np.array([found.near, _ALONE], dtype=np.float32),
             "soundness": np.array(found.soundness, dtype=np.float32),
         }
+
+    def _unseen(self) -> list[Traits]:
+        """The traits of sound answers that nothing was fitted on: those of the validation split."""
+        asked = sorted({(pair.question, pair.chosen) for pair in self._material.held})
+        return [self._held_reader.read(question, (answer,))[0] for question, answer in asked]
 
     @cached_property
     def _asked(self) -> list[tuple[str, str]]:
@@ -219,13 +228,15 @@ class Fitting:
         rubrics = [tuple(aspect_line(aspect) for aspect in pair.rubric_aspects) for pair in held]
         profiles = {pair.user: tuple(post.text for post in pair.profile) for pair in held}
         users, stated = list(profiles), list(dict.fromkeys(rubrics))
-        pairs = [self._reader.read(pair.question, (pair.chosen, pair.rejected)) for pair in held]
+        pairs = [self._held_reader.read(pair.question, (pair.chosen, pair.rejected)) for pair in held]
         wishes = {lines: self._encoder.encode(list(lines)).sum(0) if lines else 0.0 for lines in stated}
         near = [
             float(np.sum(wishes[lines] * (one.vector - two.vector)))
             for lines, (one, two) in zip(rubrics, pairs, strict=True)
         ]
-        flawed = [self._reader.read(pair.question, (pair.chosen, pair.rejected)) for pair in self._material.held_flawed]
+        flawed = [
+            self._held_reader.read(pair.question, (pair.chosen, pair.rejected)) for pair in self._material.held_flawed
+        ]
         return gains.HeldReadings(
             self._read_pairs(pairs, whole, flaw),
             [self._read(profiles[user], texts) for user in users],
@@ -239,10 +250,10 @@ class Fitting:
     def _read_pairs(self, pairs: Sequence[Sequence[Traits]], whole: TraitWeights, flaw: Floats) -> gains.ReadPairs:
         axes = len(self._index)
         if not pairs:
-            return gains.ReadPairs(np.zeros((0, 2, axes)), np.zeros(0))
+            return gains.ReadPairs(np.zeros((0, 2, axes)), np.zeros((0, 2)))
         apart = self._apart([(one, two) for one, two in pairs])
         margin, size = apart @ whole.sides[:, 0], abs(apart) @ whole.sides[:, 1] + whole.bias
-        flaws = np.array([(one.vector - two.vector) @ flaw for one, two in pairs])
+        flaws = np.array([((one.vector - two.vector) @ flaw, one.sound - two.sound) for one, two in pairs])
         return gains.ReadPairs(np.stack([size + margin, size - margin], axis=1), flaws)
 
     def _read(self, texts: Sequence[str], weights: Floats) -> gains.TextReading:

@@ -7,8 +7,7 @@ The upper layers learn, whole; what lies below is computed once for each text. W
 
 import json
 import math
-import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -28,15 +27,14 @@ from prbench.models.personal.stance_encoder import AXES, HEAD
 from prbench.train import checkpoint
 from prbench.train.frozen import FrozenStates
 from prbench.train.stance_labels import Axes, Labelled, Stance
+from prbench.train.tuning_batches import batches, questions
 from prbench.train.tuning_loss import Answered, Heads, TuningLoss
 from prbench.types import Frozen
 
 _WINDOW = 3
 _MAX_TOKENS = 224
-_SORTED_TOGETHER = 8
-"""Batches whose texts are sorted by length together: less padding, still a random order."""
-_FLAWS_EVERY, _FLAWS_TOGETHER = 4, 4
-"""Steps from one in which flawed answers are shown to the next, and the questions whose answers are shown then."""
+_FLAWS_EVERY = 3
+"""Steps from one in which a question's sound and flawed answers are shown to the next."""
 
 
 class EncoderConfig(Frozen):
@@ -55,12 +53,13 @@ class EncoderConfig(Frozen):
     join: bool = False
     """Whether up to three passages are read as one text, which is as long as a post and shows several stances."""
     epochs: int = Field(default=3, ge=1)
-    batch: int = Field(default=32, ge=1)
+    batch: int = Field(default=8, ge=1)
+    """Texts in a step; of texts shorter than a post more."""
     flaws: str = ""
     """A suite of sound and flawed answers; its pairs of the same split teach a head what all users want."""
     layers: int = Field(default=3, ge=1)
     """Number of the upper layers that learn."""
-    learning_rate: float = Field(default=1e-4, gt=0)
+    learning_rate: float = Field(default=2e-4, gt=0)
     head_learning_rate: float = Field(default=1e-3, gt=0)
     warmup: int = Field(default=50, ge=0)
     """Steps over which the learning rate rises, while it falls in a line to a fiftieth at the last step."""
@@ -123,9 +122,9 @@ class Tuning:
             ],
             weight_decay=0.01,
         )
-        self._steps = options.epochs * -(-len(texts) // options.batch)
-        self._schedule = torch.optim.lr_scheduler.LambdaLR(self._optimizer, self._rate)
         self.epoch = 0
+        self._steps = options.epochs * len(self._batches())
+        self._schedule = torch.optim.lr_scheduler.LambdaLR(self._optimizer, self._rate)
         self.history: list[TuneEpoch] = []
 
     @property
@@ -161,11 +160,11 @@ class Tuning:
     def _one_epoch(self) -> float:
         self._model.train()
         total, count = 0.0, 0
-        answers = self._answers()
+        answers = questions(self._flawed, self._seed)
         for batch in self._batches():
             loss = self._loss.stances(batch)
             if self._flawed and count % _FLAWS_EVERY == 0:
-                loss = loss + self._loss.flaws(next(answers))
+                loss = loss + self._loss.flaws([next(answers)])
             value = self._finite(float(loss.item()))
             self._optimizer.zero_grad()
             loss.backward()
@@ -176,6 +175,13 @@ class Tuning:
         self._model.eval()
         return total / count
 
+    @property
+    def _seed(self) -> str:
+        return f"{self._options.seed}:{self.epoch}"
+
+    def _batches(self) -> list[list[Labelled]]:
+        return batches(self._texts, self._options.batch, self._seed)
+
     def _finite(self, value: float) -> float:
         if not math.isfinite(value):
             raise ModelError(
@@ -183,25 +189,6 @@ class Tuning:
                 hint="a lower --learning-rate helps, in a folder of its own; nothing of this epoch was kept",
             )
         return value
-
-    def _batches(self) -> Iterator[list[Labelled]]:
-        """All texts once: texts of like length in a batch, batches in a random order."""
-        draw = random.Random(f"{self._options.seed}:{self.epoch}")  # noqa: S311 (a reproducible shuffle)
-        texts, size = list(self._texts), self._options.batch
-        draw.shuffle(texts)
-        batches = []
-        for start in range(0, len(texts), size * _SORTED_TOGETHER):
-            near = sorted(texts[start : start + size * _SORTED_TOGETHER], key=lambda one: max(map(len, one.pieces)))
-            batches += [near[place : place + size] for place in range(0, len(near), size)]
-        draw.shuffle(batches)
-        yield from batches
-
-    def _answers(self) -> Iterator[list[Answered]]:
-        """Questions with flawed answers, a few at a time, all of them before one comes again."""
-        draw = random.Random(f"flaws:{self._options.seed}:{self.epoch}")  # noqa: S311 (a reproducible shuffle)
-        while True:
-            shuffled = draw.sample(self._flawed, len(self._flawed))
-            yield from (shuffled[at : at + _FLAWS_TOGETHER] for at in range(0, len(shuffled), _FLAWS_TOGETHER))
 
     def _prepare(self) -> None:
         """Compute what lies below the layers that learn, for all texts at once, however far the tuning is."""

@@ -51,10 +51,12 @@ def load_encoder(rest: str, options: ModelOptions | None = None) -> "SentenceEnc
         ...
     """
     name, _, head = rest.partition("#")
-    if head not in ("", "stances", "stances+vectors"):
-        raise ModelError(f"embed:{rest}: unknown head {head!r}", hint="known: #stances, #stances+vectors")
+    if head not in ("", "stances", "stances+flaw", "stances+vectors"):
+        raise ModelError(
+            f"embed:{rest}: unknown head {head!r}", hint="known: #stances, #stances+flaw, #stances+vectors"
+        )
     encoder = _open(name, options or ModelOptions())
-    return StanceEncoder(encoder, Path(name).expanduser(), vectors="+" in head) if head else encoder
+    return StanceEncoder(encoder, Path(name).expanduser(), also=head.partition("+")[2]) if head else encoder
 
 
 def _open(rest: str, options: ModelOptions) -> "SentenceEncoder":

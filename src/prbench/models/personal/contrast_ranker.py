@@ -47,7 +47,7 @@ class ContrastRanker:
         self._encoder = open_encoder(record, folder, options)
         self._stances = open_stances(folder, record, options)
         self.contrast = open_contrast(folder, record, self._address, self._encoder, self._stances)
-        self._reader = TraitReader(self.contrast.grams, self._encoder)
+        self._reader = TraitReader(self.contrast.grams, self._encoder, of_flaws(self._stances))
         self._judged: dict[str, tuple[Judgment, ...]] = {}
         self._persons: dict[tuple[object, ...], Leaning] = {}
         self._lists: dict[tuple[object, ...], list[Traits]] = {}
@@ -106,10 +106,11 @@ class ContrastRanker:
 
     def fresh_texts(self, prompts: Iterable[Prompt]) -> set[str]:
         """The questions, answers and statements, and the posts, whose vectors are still to be computed."""
-        said = {(message.role == "post", message.content) for prompt in prompts for message in prompt.messages}
-        posts, others = ({text for is_post, text in said if is_post is kind} for kind in (True, False))
+        said = {(message.role, message.content) for prompt in prompts for message in prompt.messages}
+        plain = {text for role, text in said if role != "post"}
+        tuned = {text for role, text in said if role in ("post", "expectation") or of_flaws(self._stances)}
         found: set[str] = set()
-        for encoder, texts in ((self._encoder, others), (self._stances, posts)):
+        for encoder, texts in ((self._encoder, plain), (self._stances, tuned)):
             if isinstance(encoder, FeatureStore):
                 found |= encoder.missing(texts)
         return found
@@ -190,6 +191,11 @@ def open_stances(folder: Path, record: artifact.PersonalRecord, options: ModelOp
         return None
     kept = ModelOptions(device=options.device, batch_tokens=options.batch_tokens)
     return FeatureStore(load_encoder(f"embed:{folder}/{record.settings['stances']}", kept))
+
+
+def of_flaws(stances: TextEncoder | None) -> TextEncoder | None:
+    """The tuned encoder if it tells flaws as well."""
+    return stances if stances is not None and stances.name.endswith("+flaw") else None
 
 
 def open_contrast(

@@ -1,7 +1,8 @@
 """`embed:DIR#stances`: an encoder that was tuned by `prbench train encoder`, read through its own head.
 
 A text becomes, for each axis, the probability that it stands at the first pole, then for each axis that it stands at
-the second; what is left to 1 is that it says nothing about the axis. `#stances+vectors` adds its own vector.
+the second; what is left to 1 is that it says nothing about the axis. `#stances+flaw` adds one number, how sound the
+text is as an answer, and `#stances+vectors` the encoder's own vector.
 """
 
 from collections.abc import Sequence
@@ -26,20 +27,21 @@ class StanceEncoder:
     Args:
         encoder: The tuned encoder, whose vectors have length 1.
         folder: Folder of its head.
-        vectors: Whether the encoder's own vector follows the stances.
+        also: What follows the stances: `flaw`, `vectors` or nothing.
     """
 
-    def __init__(self, encoder: TextEncoder, folder: Path, *, vectors: bool = False) -> None:
+    def __init__(self, encoder: TextEncoder, folder: Path, *, also: str = "") -> None:
         if not (folder / HEAD).is_file():
             raise ModelError(
                 f"embed:{folder}#stances: the folder has no {HEAD}",
                 hint=_TUNE,
             )
         self._encoder = encoder
-        self._vectors = vectors
+        self._also = also
         head = load_tensors(folder / HEAD, kind="numpy", raises=ModelError, hint=_TUNE)
         with checked(folder / HEAD, raises=ModelError, hint=_TUNE):
             self._weight, self._bias = head["weight"], head["bias"]
+            self._flaw = head["flaw"] if also == "flaw" else None
         named = read_json(folder / AXES, raises=ModelError, hint=_TUNE)
         with checked(folder / AXES, raises=ModelError, hint=_TUNE):
             self.poles: dict[str, tuple[str, str]] = {axis: (one, two) for axis, (one, two) in named.items()}
@@ -52,7 +54,7 @@ class StanceEncoder:
     @property
     def name(self) -> str:
         """Name of the encoder, with its revision."""
-        return f"{self._encoder.name}#stances{'+vectors' if self._vectors else ''}"
+        return f"{self._encoder.name}#stances{f'+{self._also}' if self._also else ''}"
 
     @property
     def checkpoint(self) -> Any:
@@ -66,9 +68,14 @@ class StanceEncoder:
     def encode(self, texts: Sequence[str]) -> Vectors:
         """P(first pole) of every axis, then P(second pole) of every axis, one row each."""
         vectors = self._encoder.encode(texts)
-        logits = (vectors * np.sqrt(vectors.shape[1])) @ self._weight.T + self._bias
+        scaled = vectors * np.sqrt(vectors.shape[1])
+        logits = scaled @ self._weight.T + self._bias
         logits = logits.reshape(len(vectors), len(self.poles), 3)
         shares = np.exp(logits - logits.max(-1, keepdims=True))
         shares /= shares.sum(-1, keepdims=True)
-        parts = [shares[..., 0], shares[..., 2], *([vectors] if self._vectors else [])]
+        parts = [shares[..., 0], shares[..., 2]]
+        if self._flaw is not None:
+            parts.append(scaled @ self._flaw[:, None])
+        elif self._also:
+            parts.append(vectors)
         return np.concatenate(parts, axis=1).astype(np.float32)
