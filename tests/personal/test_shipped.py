@@ -93,16 +93,17 @@ def test_a_model_over_a_plain_encoder_is_packed_without_one(trained: Path, tmp_p
     assert scores(tmp_path / "packed") == scores(tmp_path / "plain")
 
 
-def test_a_model_whose_posts_and_flaws_a_tuned_encoder_reads_is_packed_with_it(tmp_path: Path) -> None:
+def test_a_model_with_tuned_readers_of_posts_and_of_flaws_is_packed_with_them(tmp_path: Path) -> None:
     base, suite = tiny_models.save_encoder(tmp_path / "base"), str(write_suite(tmp_path / "suite.jsonl"))
     flawed = str(write_suite(tmp_path / "flawed.jsonl", [*_flawed("train"), *_flawed("validation")]))
     tuned = EncoderConfig(base=f"embed:{base}", epochs=1, layers=1, passages=False, flaws=flawed)
     tune(tuned, tmp_path / "encoder", suite=suite)
+    own = f"embed:{tmp_path / 'encoder'}"
     options = ContrastConfig(
-        encoder=f"embed:{base}", stances=f"embed:{tmp_path / 'encoder'}#stances+flaw", also=flawed, folds=2
+        encoder=f"embed:{base}", stances=f"{own}#stances", flaws=f"{own}#flaw", also=flawed, folds=2
     )
     record = train_contrast(options, tmp_path / "model", suite=suite)
-    assert record.settings["stances"] == "encoder#stances+flaw"
+    assert (record.settings["stances"], record.settings["flaws"]) == ("encoder#stances", "encoder#flaw")
     shipped.pack(tmp_path / "model", tmp_path / "packed")
     folder = shipped.unpack("mine", source=tmp_path / "packed", target=tmp_path / "unpacked")
     found, trained = margins(folder), margins(tmp_path / "model")

@@ -13,15 +13,17 @@ from torch import nn
 import tiny_models
 from prbench.config import ModelOptions
 from prbench.data.passages import Passage
-from prbench.errors import ModelError, RunError
+from prbench.errors import ConfigError, ModelError, RunError
 from prbench.models.personal.delta import add_delta, learn_upper
 from prbench.models.personal.shipped import DELTA
 from prbench.models.registry import load_encoder
 from prbench.train.encoder import EncoderConfig, Tuning
 from prbench.train.frozen import FrozenStates
 from prbench.train.stance_labels import Axes, Labelled, Stance, joined, labelled, post_stances
+from prbench.train.tune import tune
 from prbench.train.tuning_loss import Answered, answered
 from prbench.types import Aspect, Pair, Post
+from split_suite import write_suite
 
 COLOURS = {"tea": ("blue", "green"), "food": ("red", "white")}
 AXES = Axes(COLOURS)
@@ -42,12 +44,15 @@ def texts(count: int = 40) -> list[Labelled]:
     return found
 
 
-def tuning(base: str, folder: Path, flawed: Sequence[Answered] = (), **options: object) -> Tuning:
+def tuning(
+    base: str, folder: Path, flawed: Sequence[Answered] = (), shown: Sequence[Labelled] | None = None, **options: object
+) -> Tuning:
     chosen = EncoderConfig.model_validate(
         {"base": base, "epochs": 3, "layers": 2, "learning_rate": 5e-3, "warmup": 3} | options
     )
     held = [(f"{pole} {axis}", (AXES.stance(axis, pole),)) for axis, poles in AXES.poles.items() for pole in poles]
-    return Tuning(chosen, texts(), AXES, held, load_encoder(base, ModelOptions()), folder, flawed)
+    told = texts() if shown is None else shown
+    return Tuning(chosen, told, AXES, held, load_encoder(base, ModelOptions()), folder, flawed)
 
 
 def test_only_the_upper_layers_learn_and_what_they_learned_joins_with_the_base(base: str, tmp_path: Path) -> None:
@@ -177,12 +182,18 @@ def test_of_a_text_in_pieces_some_piece_must_show_the_stance(base: str, tmp_path
 
 def test_flawed_answers_are_told_from_sound_ones(base: str, tmp_path: Path) -> None:
     shown = [Answered((f"blue tea {n}", f"green tea {n}"), (f"no red food {n}",)) for n in range(6)]
-    made = tuning(base, tmp_path, epochs=4, batch=8, head_learning_rate=2e-2, flawed=shown)
+    made = tuning(base, tmp_path, epochs=9, head_learning_rate=2e-2, flawed=shown, shown=[])
     assert torch.equal(made._heads.flaw.weight, torch.zeros(1, 32))
     assert made._loss.flaws(shown[:1]).item() == pytest.approx(math.log(2))
     made.run()
     assert made._loss.flaws(shown).item() < 0.4
     assert json.loads((tmp_path / "tuning.json").read_text())["flawed"] == 6
+
+
+def test_nothing_to_learn_from_is_refused(base: str, tmp_path: Path) -> None:
+    suite = str(write_suite(tmp_path / "suite.jsonl"))
+    with pytest.raises(ConfigError, match="nothing to tune"):
+        tune(EncoderConfig(base=base, stances=False), tmp_path / "out", suite=suite)
 
 
 def test_the_answers_of_questions_that_have_a_flawed_one() -> None:

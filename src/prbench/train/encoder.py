@@ -27,20 +27,20 @@ from prbench.models.personal.stance_encoder import AXES, HEAD
 from prbench.train import checkpoint
 from prbench.train.frozen import FrozenStates
 from prbench.train.stance_labels import Axes, Labelled, Stance
-from prbench.train.tuning_batches import batches, questions
+from prbench.train.tuning_batches import Step, steps
 from prbench.train.tuning_loss import Answered, Heads, TuningLoss
 from prbench.types import Frozen
 
 _WINDOW = 3
 _MAX_TOKENS = 224
-_FLAWS_EVERY = 3
-"""Steps from one in which a question's sound and flawed answers are shown to the next."""
 
 
 class EncoderConfig(Frozen):
     """Settings for tuning an encoder."""
 
     base: str = "embed:minilm"
+    stances: bool = True
+    """Whether texts are shown for the stances they take; without, only flaws are learned."""
     passages: bool = True
     """Whether the shipped stance passages are used."""
     posts: Literal["none", "pieces", "whole"] = "pieces"
@@ -59,7 +59,7 @@ class EncoderConfig(Frozen):
     """A suite of sound and flawed answers; its pairs of the same split teach a head what all users want."""
     layers: int = Field(default=3, ge=1)
     """Number of the upper layers that learn."""
-    learning_rate: float = Field(default=2e-4, gt=0)
+    learning_rate: float = Field(default=1e-4, gt=0)
     head_learning_rate: float = Field(default=1e-3, gt=0)
     warmup: int = Field(default=50, ge=0)
     """Steps over which the learning rate rises, while it falls in a line to a fiftieth at the last step."""
@@ -123,7 +123,7 @@ class Tuning:
             weight_decay=0.01,
         )
         self.epoch = 0
-        self._steps = options.epochs * len(self._batches())
+        self._last_step = max(options.epochs * len(self._steps()), 1)
         self._schedule = torch.optim.lr_scheduler.LambdaLR(self._optimizer, self._rate)
         self.history: list[TuneEpoch] = []
 
@@ -155,16 +155,13 @@ class Tuning:
         self._write()
 
     def _rate(self, step: int) -> float:
-        return min(1.0, (step + 1) / max(self._options.warmup, 1)) * max(0.02, 1 - step / self._steps)
+        return min(1.0, (step + 1) / max(self._options.warmup, 1)) * max(0.02, 1 - step / self._last_step)
 
     def _one_epoch(self) -> float:
         self._model.train()
         total, count = 0.0, 0
-        answers = questions(self._flawed, self._seed)
-        for batch in self._batches():
-            loss = self._loss.stances(batch)
-            if self._flawed and count % _FLAWS_EVERY == 0:
-                loss = loss + self._loss.flaws([next(answers)])
+        for step in self._steps():
+            loss = self._loss(step.texts, step.answers)
             value = self._finite(float(loss.item()))
             self._optimizer.zero_grad()
             loss.backward()
@@ -175,12 +172,8 @@ class Tuning:
         self._model.eval()
         return total / count
 
-    @property
-    def _seed(self) -> str:
-        return f"{self._options.seed}:{self.epoch}"
-
-    def _batches(self) -> list[list[Labelled]]:
-        return batches(self._texts, self._options.batch, self._seed)
+    def _steps(self) -> list[Step]:
+        return steps(self._texts, self._flawed, self._options.batch, f"{self._options.seed}:{self.epoch}")
 
     def _finite(self, value: float) -> float:
         if not math.isfinite(value):

@@ -15,7 +15,7 @@ from prbench.models.personal.traits import Floats
 
 _MODEST = 0.002
 """Penalty of a gain's logarithm: where everything is told right, no gain is large enough."""
-_LENT, _NOBODY = 0.1, 0.1
+_LENT, _NOBODY = 0.05, 0.05
 """Weight of flawed answers under posts, and without, against the pairs of the mirror suite: chosen on validation."""
 _NEAR = 3.0
 """Gain to begin with of how near a statement is to an answer."""
@@ -38,7 +38,7 @@ class ReadPairs(NamedTuple):
     logits: Floats
     """Logits of what the answers differ in, before it is sharpened, (N, 2, K)."""
     flaws: Floats
-    """Flaw scores F of the pairs by the vectors, and by the tuned encoder, (N, 2)."""
+    """Flaw scores F of the pairs, (N)."""
 
 
 class HeldReadings(NamedTuple):
@@ -65,19 +65,16 @@ class ReadingGains(NamedTuple):
     plan: TextGains
     near: float
     soundness: FlawTrust
-    flaws: Floats
-    """Weight of the vectors and of the tuned encoder in F, (2)."""
 
 
 def fit(held: HeldReadings, seed: int) -> ReadingGains:
     """Fit all gains on the validation split."""
     found = _least(lambda logs: _taste_loss(held, np.exp(logs)), np.log([1, 2, 1, 1, 2, 1, 1, _NEAR]))
     answers, *rest = (float(gain) for gain in np.exp(found))
-    gains = ReadingGains(answers, TextGains(*rest[:3]), TextGains(*rest[3:6]), rest[6], FlawTrust(1, 1, 1), np.ones(2))
+    gains = ReadingGains(answers, TextGains(*rest[:3]), TextGains(*rest[3:6]), rest[6], FlawTrust(1, 1, 1))
     shown = _shown(held, gains, seed)
-    start = np.log([1.0, 1.0, 2.0, *([1.0] if held.pairs.flaws[:, 1].any() else [])])
-    *sound, share = np.append(np.exp(_least(lambda logs: _sound_loss(shown, np.exp(logs)), start)), 1.0)[:4]
-    return gains._replace(soundness=FlawTrust(*map(float, sound)), flaws=np.array([share, 1.0]))
+    sound = np.exp(_least(lambda logs: _sound_loss(shown, np.exp(logs)), np.log([1.0, 1.0, 2.0])))
+    return gains._replace(soundness=FlawTrust(*map(float, sound)))
 
 
 def tastes(logits_N2K: Floats, odds_NK: Floats) -> Floats:
@@ -98,10 +95,10 @@ def _taste_loss(held: HeldReadings, gains: Floats) -> float:
 
 
 class _Shown(NamedTuple):
-    """Taste and flaws of pairs, and how much they weigh."""
+    """Taste and flaw of pairs, and how much they weigh."""
 
     taste: Floats
-    flaws: Floats
+    flaw: Floats
     weight: Floats
 
 
@@ -125,8 +122,7 @@ def _shown(held: HeldReadings, gains: ReadingGains, seed: int) -> _Shown:
 
 
 def _sound_loss(shown: _Shown, gains: Floats) -> float:
-    share = gains[3] if len(gains) > 3 else 1.0
-    found = weighed(shown.taste, shown.flaws @ [share, 1.0], FlawTrust(*gains[:3]))
+    found = weighed(shown.taste, shown.flaw, FlawTrust(*gains))
     return float((shown.weight * np.logaddexp(0, -found)).sum())
 
 

@@ -2,6 +2,8 @@
 
 import random
 from collections.abc import Iterator, Sequence
+from itertools import cycle
+from typing import NamedTuple
 
 from prbench.train.stance_labels import Labelled
 from prbench.train.tuning_loss import Answered
@@ -10,6 +12,32 @@ _SORTED_TOGETHER = 64
 """Batches whose texts are sorted by length together: less padding, still a random order."""
 _POST_CHARACTERS, _MOST_SHORT = 560, 4
 """Length of a usual post; and how many times as many short texts go into a batch at most."""
+_FLAWS_EVERY, _FLAWS_TOGETHER = 6, 2
+"""Steps from one in which sound and flawed answers are shown to the next, and the questions whose they are."""
+
+
+class Step(NamedTuple):
+    """What is shown in one step."""
+
+    texts: list[Labelled]
+    answers: list[Answered]
+
+
+def steps(texts: Sequence[Labelled], flawed: Sequence[Answered], size: int, seed: str) -> list[Step]:
+    """An epoch: all texts once with answers in between, or, where there are no texts, all answers once.
+
+    Example:
+        >>> asked = [Answered(("Green.",), (f"Soap {number}.",)) for number in range(5)]
+        >>> [len(step.answers) for step in steps([], asked, 8, "0")]
+        [2, 2, 1]
+    """
+    asked = random.Random(f"flaws:{seed}").sample(flawed, len(flawed))  # noqa: S311 (a reproducible shuffle)
+    groups = [asked[start : start + _FLAWS_TOGETHER] for start in range(0, len(asked), _FLAWS_TOGETHER)]
+    if not texts:
+        return [Step([], group) for group in groups]
+    again = cycle(groups or [[]])
+    cut = batches(texts, size, seed)
+    return [Step(batch, [] if place % _FLAWS_EVERY else next(again)) for place, batch in enumerate(cut)]
 
 
 def batches(texts: Sequence[Labelled], size: int, seed: str) -> list[list[Labelled]]:
@@ -21,19 +49,12 @@ def batches(texts: Sequence[Labelled], size: int, seed: str) -> list[list[Labell
         >>> sorted(map(len, batches([*wishes, *posts], 2, "0")))
         [1, 2, 4, 8, 8]
     """
-    draw, shuffled, found = random.Random(seed), list(texts), []  # noqa: S311 (a reproducible shuffle)
-    draw.shuffle(shuffled)
+    draw, found = random.Random(seed), list[list[Labelled]]()  # noqa: S311 (a reproducible shuffle)
+    shuffled = draw.sample(texts, len(texts))
     for start in range(0, len(shuffled), size * _SORTED_TOGETHER):
         found += _cut(sorted(shuffled[start : start + size * _SORTED_TOGETHER], key=_length), size)
     draw.shuffle(found)
     return found
-
-
-def questions(flawed: Sequence[Answered], seed: str) -> Iterator[Answered]:
-    """Questions with flawed answers without end, all of them before one comes again."""
-    draw = random.Random(f"flaws:{seed}")  # noqa: S311 (a reproducible shuffle)
-    while flawed:
-        yield from draw.sample(flawed, len(flawed))
 
 
 def _cut(texts: Sequence[Labelled], size: int) -> Iterator[list[Labelled]]:

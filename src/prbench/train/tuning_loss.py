@@ -84,6 +84,11 @@ class TuningLoss:
     ) -> None:
         self._heads, self._vectors, self._index, self._silence = heads, vectors, index, silence
 
+    def __call__(self, texts: Sequence[Labelled], answers: Sequence[Answered]) -> Tensor:
+        """Loss of a step."""
+        loss = self.stances(texts) if texts else torch.zeros(())
+        return loss + self.flaws(answers) if answers else loss
+
     def stances(self, batch: Sequence[Labelled]) -> Tensor:
         """Loss of what some texts show, a mean over the texts."""
         shares = self._heads.shares(self._vectors([piece for one in batch for piece in one.pieces]))

@@ -77,14 +77,15 @@ def _join(packed: Path, folder: Path, address: str) -> None:
 
 
 def _over_it(record: artifact.PersonalRecord) -> bool:
-    """Whether the model's vectors come from the tuned encoder; `contrast` reads only posts by it."""
+    """Whether the model's vectors come from the tuned encoder; `contrast` reads only posts or flaws by it."""
     return record.encoder.partition("#")[0] == "encoder"
 
 
 def pack(folder: Path, target: Path) -> None:
     """Keep of a trained model what `unpack` needs; the record comes last."""
     record = artifact.read_record(folder, f"personal:{folder}")
-    if not _over_it(record) and not record.settings.get("stances"):  # over the plain encoder, which is pulled
+    tuned = record.settings.get("stances") or record.settings.get("flaws")
+    if not _over_it(record) and not tuned:  # over the plain encoder, which is pulled
         target.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(folder / artifact.WEIGHTS, target / artifact.WEIGHTS)
         artifact.save_record(target, record)

@@ -1,8 +1,8 @@
-"""`embed:DIR#stances`: an encoder that was tuned by `prbench train encoder`, read through its own head.
+"""`embed:DIR#stances`, `embed:DIR#flaw`: an encoder that was tuned by `prbench train encoder`, read through its heads.
 
 A text becomes, for each axis, the probability that it stands at the first pole, then for each axis that it stands at
-the second; what is left to 1 is that it says nothing about the axis. `#stances+flaw` adds one number, how sound the
-text is as an answer, and `#stances+vectors` the encoder's own vector.
+the second; what is left to 1 is that it says nothing about the axis. `#stances+vectors` adds the encoder's own vector.
+By `#flaw` it becomes one number: how sound it is as an answer.
 """
 
 from collections.abc import Sequence
@@ -22,26 +22,25 @@ _TUNE = "tune an encoder with `prbench train encoder -o DIR`"
 
 
 class StanceEncoder:
-    """Maps texts to stances on named axes.
+    """Maps texts to stances on named axes, or to how sound they are.
 
     Args:
         encoder: The tuned encoder, whose vectors have length 1.
         folder: Folder of its head.
-        also: What follows the stances: `flaw`, `vectors` or nothing.
+        head: `stances`, `stances+vectors` or `flaw`.
     """
 
-    def __init__(self, encoder: TextEncoder, folder: Path, *, also: str = "") -> None:
+    def __init__(self, encoder: TextEncoder, folder: Path, head: str = "stances") -> None:
         if not (folder / HEAD).is_file():
             raise ModelError(
-                f"embed:{folder}#stances: the folder has no {HEAD}",
+                f"embed:{folder}#{head}: the folder has no {HEAD}",
                 hint=_TUNE,
             )
         self._encoder = encoder
-        self._also = also
-        head = load_tensors(folder / HEAD, kind="numpy", raises=ModelError, hint=_TUNE)
+        self._head = head
+        weights = load_tensors(folder / HEAD, kind="numpy", raises=ModelError, hint=_TUNE)
         with checked(folder / HEAD, raises=ModelError, hint=_TUNE):
-            self._weight, self._bias = head["weight"], head["bias"]
-            self._flaw = head["flaw"] if also == "flaw" else None
+            self._weight, self._bias, self._flaw = weights["weight"], weights["bias"], weights["flaw"]
         named = read_json(folder / AXES, raises=ModelError, hint=_TUNE)
         with checked(folder / AXES, raises=ModelError, hint=_TUNE):
             self.poles: dict[str, tuple[str, str]] = {axis: (one, two) for axis, (one, two) in named.items()}
@@ -54,7 +53,7 @@ class StanceEncoder:
     @property
     def name(self) -> str:
         """Name of the encoder, with its revision."""
-        return f"{self._encoder.name}#stances{f'+{self._also}' if self._also else ''}"
+        return f"{self._encoder.name}#{self._head}"
 
     @property
     def checkpoint(self) -> Any:
@@ -66,16 +65,14 @@ class StanceEncoder:
         return float(self._encoder.foreseen_seconds(tokens, length))  # type: ignore[attr-defined]
 
     def encode(self, texts: Sequence[str]) -> Vectors:
-        """P(first pole) of every axis, then P(second pole) of every axis, one row each."""
+        """P(first pole) of every axis, then P(second pole) of every axis, one row each; or one number by `#flaw`."""
         vectors = self._encoder.encode(texts)
         scaled = vectors * np.sqrt(vectors.shape[1])
+        if self._head == "flaw":
+            return np.asarray(scaled @ self._flaw[:, None], dtype=np.float32)
         logits = scaled @ self._weight.T + self._bias
         logits = logits.reshape(len(vectors), len(self.poles), 3)
         shares = np.exp(logits - logits.max(-1, keepdims=True))
         shares /= shares.sum(-1, keepdims=True)
-        parts = [shares[..., 0], shares[..., 2]]
-        if self._flaw is not None:
-            parts.append(scaled @ self._flaw[:, None])
-        elif self._also:
-            parts.append(vectors)
+        parts = [shares[..., 0], shares[..., 2], *([vectors] if self._head == "stances+vectors" else [])]
         return np.concatenate(parts, axis=1).astype(np.float32)

@@ -52,13 +52,13 @@ class TraitReader:
     Args:
         grams: The terms that are known.
         encoder: Maps texts to vectors of length 1.
-        tuned: An encoder whose last value says how sound a text is as an answer.
+        flaws: An encoder that was tuned to say how sound a text is as an answer.
     """
 
-    def __init__(self, grams: NGrams, encoder: TextEncoder, tuned: TextEncoder | None = None) -> None:
+    def __init__(self, grams: NGrams, encoder: TextEncoder, flaws: TextEncoder | None = None) -> None:
         self.grams = grams
         self._encoder = encoder
-        self._tuned = tuned
+        self._flaws = flaws
 
     def read(self, question: str, answers: Sequence[str], posts: Sequence[str] = ()) -> list[Traits]:
         """The traits of answers to one question for a user with these posts."""
@@ -93,9 +93,9 @@ class TraitReader:
 
     def _sounds(self, answers: Sequence[str]) -> list[float]:
         told = [answer for answer in answers if words(answer)]
-        if self._tuned is None or not told:
+        if self._flaws is None or not told:
             return [0.0] * len(answers)
-        found = dict(zip(told, self._tuned.encode(told)[:, -1].tolist(), strict=True))
+        found = dict(zip(told, self._flaws.encode(told)[:, 0].tolist(), strict=True))
         return [float(found.get(answer, 0.0)) for answer in answers]
 
     def _counts(self, question: str, answer: str, nearness: float, runs: set[tuple[str, ...]]) -> Floats:
