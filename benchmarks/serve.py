@@ -32,7 +32,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 import tiny_models
 from prbench.data import Suite, load_pairs

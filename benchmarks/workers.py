@@ -17,8 +17,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from prbench.run.desk import THREAD_VARIABLES
-
+from prbench.calls.worker import THREAD_VARIABLES
 from prbench.calls.workers import cores
 
 

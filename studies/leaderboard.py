@@ -22,7 +22,7 @@ from typing import NamedTuple
 from prbench.data import load_pairs
 from prbench.files import read_json, write_json, write_whole
 from prbench.report.leaderboard.board_tables import leaderboard_tables
-from prbench.report.leaderboard.boards import gather_folder
+from prbench.report.leaderboard.boards import read_board_folder
 from prbench.show import render
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -101,7 +101,7 @@ def _run(row: BoardRow, out: Path, suite: str) -> float:
 
 
 def _page(runs: Path, taken: dict[str, float]) -> str:
-    found = gather_folder(runs)
+    found = read_board_folder(runs)
     tables = render([table for table in leaderboard_tables(found) if table.title != "Not listed"], "md")
     left_out = "\n".join(f"- `{item.path.name}`: {item.reason}" for item in found.left_out)
     boards = "\n".join(

@@ -9,14 +9,61 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
-from prbench.errors import ConfigError
+from prbench.errors import ConfigError, did_you_mean
 from prbench.types import Context, ContextName, Frozen
 
 CACHE_VARIABLE = "PRBENCH_CACHE"
+
+
+class Config(Frozen):
+    """Base of all settings of a user: frozen, checked, and refused in the user's words."""
+
+    @classmethod
+    def of(cls, place: str = "", /, **settings: Any) -> Self:
+        """Make settings of values, or refuse the first that does not fit, with its name and its place.
+
+        Args:
+            place: Where the values were written: a file, `--` for the command line, or empty where that is clear.
+            settings: The values, by field.
+
+        Raises:
+            ConfigError: If a value does not fit, a field is unknown or a needed one is missing.
+
+        Example:
+            >>> ModelOptions.of("judge.toml", dtype="int8")
+            Traceback (most recent call last):
+            prbench.errors.ConfigError: judge.toml: dtype is 'int8': Input should be 'float32', 'bfloat16' or 'float16'
+        """
+        try:
+            return cls.model_validate(settings)
+        except ValidationError as error:
+            first = error.errors()[0]
+            unknown = first["type"] == "extra_forbidden"
+            hint = did_you_mean(str(first["loc"][0]), cls.model_fields) if unknown else ""
+            raise ConfigError(_refusal(place, first["loc"], first["input"], first["msg"]), hint=hint) from error
+
+    @classmethod
+    def typed(cls, **options: Any) -> Self:
+        """Make settings of the options of a command; None, an option that was not typed, keeps the default.
+
+        Example:
+            >>> ModelOptions.typed(concurrency=0, retries=None)
+            Traceback (most recent call last):
+            prbench.errors.ConfigError: --concurrency 0: Input should be greater than or equal to 1
+        """
+        return cls.of("--", **{name: value for name, value in options.items() if value is not None})
+
+
+def _refusal(place: str, field: tuple[int | str, ...], value: Any, message: str) -> str:
+    name, said = ".".join(map(str, field)), message.removeprefix("Value error, ")
+    if place == "--":
+        return f"--{name.replace('_', '-')} {value!r}: {said}" if name else said
+    shown = f"{name} is {value!r}: {said}" if name else said
+    return f"{place}: {shown}" if place else shown
 
 
 class Price(Frozen):
@@ -74,7 +121,7 @@ _LATER = (
 """Options that runs of the first format did not have."""
 
 
-class ModelOptions(Frozen):
+class ModelOptions(Config):
     """Options that a user may set for any model; a backend ignores what it has no use for."""
 
     template: Path | None = None
@@ -122,7 +169,7 @@ class ModelOptions(Frozen):
         return {name: value for name, value in write(self).items() if name not in later or value != later[name]}
 
 
-class RunConfig(Frozen):
+class RunConfig(Config):
     """A run, resolved: what was evaluated, on what, how."""
 
     suite: str
@@ -152,7 +199,9 @@ class RunConfig(Frozen):
     options: ModelOptions = ModelOptions()
 
     @classmethod
-    def of(cls, *, contexts: str | Iterable[str] = ("none", "profile", "other"), **settings: Any) -> "RunConfig":
+    def of(
+        cls, place: str = "", /, *, contexts: str | Iterable[str] = ("none", "profile", "other"), **settings: Any
+    ) -> Self:
         """Make a configuration of what a user typed; what does not fit is said in the user's words.
 
         Example:
@@ -163,13 +212,8 @@ class RunConfig(Frozen):
         known = tuple(dict.fromkeys(str(Context.parse(name)) for name in names))
         if not known:
             raise ConfigError("no context was given", hint="for example none,profile,other")
-        try:
-            named = {"model": one_address(settings["model"])} if isinstance(settings.get("model"), str) else {}
-            return cls.model_validate({**settings, **named, "contexts": known})
-        except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"]))
-            raise ConfigError(f"{place} is {first['input']!r}: {first['msg']}") from error
+        named = {"model": one_address(settings["model"])} if isinstance(settings.get("model"), str) else {}
+        return super().of(place, **{**settings, **named, "contexts": known})
 
     def identity(self) -> dict[str, Any]:
         """Return the settings that can change an answer, as JSON values."""

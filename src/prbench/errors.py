@@ -84,7 +84,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "lm": ("torch", "transformers", "safetensors", "gguf", "accelerate"),
     "api": ("httpx", "stamina", "genai_prices"),
     "hub": ("datasets",),
-    "serve": ("httpx", "starlette"),
+    "serve": ("httpx", "prometheus_client", "starlette"),
     "train": ("torch", "transformers", "safetensors", "peft"),
     "annotate": ("starlette", "nltk"),
     "ppo": ("torch", "transformers", "safetensors", "gguf", "accelerate", "datasets", "peft", "trl"),

@@ -106,11 +106,7 @@ class _Connection(H11Protocol):
         self._await_reader()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse a damaged request.
-
-        The output of an application that is already at work on its beginning is dropped. The output of an application
-        that is already at work on its beginning is then dropped.
-        """
+        """Refuse a damaged request; the output of an application already at work on its beginning is dropped."""
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.disconnected = True
             self.cycle.message_event.set()

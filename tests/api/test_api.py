@@ -8,7 +8,8 @@ import pytest
 
 import prbench
 import tiny_models
-from prbench import Pair, Post, calibrate, evaluate, evaluate_personalized_reward
+from pair_factory import make_pair
+from prbench import Post, calibrate, evaluate, evaluate_personalized_reward
 from prbench.api.reward import FILE, Scale
 from prbench.data import Suite, write_pairs
 from prbench.errors import ConfigError, ModelError
@@ -219,7 +220,7 @@ def test_a_live_classifier_scores_like_a_saved_one(tiny_reward_model):
 
 
 def test_pairs_in_memory_need_no_split():
-    pair = Pair(id="1", user="ann", question="Tea?", chosen="Green.", rejected="Black tea.")
+    pair = make_pair(rejected="Black tea.")
     found = evaluate("shorter", [pair], contexts=["none"])
     assert found.contexts["none"].accuracy.value == 1.0
 

@@ -18,8 +18,8 @@ FORKS = multiprocessing.get_context("forkserver")
 def forks() -> Iterator[Any]:
     """A process that has imported everything, and from which jobs are forked."""
     with pytest.MonkeyPatch.context() as patch:
-        here = [Path(__file__).parents[1], Path(attack_jobs.__file__).parent]
-        patch.setenv("PYTHONPATH", os.pathsep.join([*map(str, here), os.environ.get("PYTHONPATH", "")]))
+        support = str(Path(attack_jobs.__file__).parent)
+        patch.setenv("PYTHONPATH", os.pathsep.join([support, os.environ.get("PYTHONPATH", "")]))
         for variable in THREAD_VARIABLES:
             patch.setenv(variable, "1")
         FORKS.set_forkserver_preload(attack_jobs.PRELOADED)

@@ -88,9 +88,12 @@ class Payer:
         return None if process.exitcode == -9 else process.exitcode
 
     def finish(self, server: FakeServer, limit_usd: float | None) -> int | None:
-        """Let it end; its exit code."""
-        process = self.start(server, limit_usd)
-        process.join(120)
+        """Let it end, with the same command again where a request failed too often; its exit code."""
+        for _ in range(10):
+            process = self.start(server, limit_usd)
+            process.join(120)
+            if process.exitcode != 4:
+                break
         if process.exitcode not in (0, 3):
             self.campaign.tracebacks.append((self.folder / "said.txt").read_text()[-1500:])
         return process.exitcode

@@ -34,16 +34,16 @@ from prbench.models.local.gguf import check_gguf
 from prbench.models.personal.features import FeatureStore
 from prbench.plan import Plan, StoredPlans
 from prbench.report.finished import open_finished
-from prbench.report.leaderboard import gather
+from prbench.report.leaderboard import read_boards
 from prbench.report.leaderboard.entry import read_names
 from prbench.report.page import report_page
 from prbench.report.view.pages import build_pages
 from prbench.results import load_run, verify, versus
 from prbench.scorecard.config import read_settings_file
 from prbench.serve.feedback import FeedbackFile
-from prbench.studies.best_of_n import best_of_n, make_settings, parse_model, read_settings
+from prbench.studies.best_of_n import BestOfNConfig, best_of_n, parse_model, read_settings
 from prbench.studies.ppo import checkpoint as training
-from prbench.studies.ppo.history import TrainingStep, read_history
+from prbench.studies.ppo.checkpoint import TrainingStep, read_history
 from prbench.studies.sections import study_page
 from prbench.studies.study import read_study
 from prbench.train import TrainConfig, train
@@ -201,7 +201,7 @@ def _continued(folder: Path) -> None:
 
 def _settings() -> object:
     models = [parse_model(text) for text in ("longer", "py:small_suite:follows_posts")]
-    return make_settings({"policy": "scribe", "n": 3, "judge_pairs": 24, "resamples": 100, "models": models})
+    return BestOfNConfig.of(**{"policy": "scribe", "n": 3, "judge_pairs": 24, "resamples": 100, "models": models})
 
 
 def _study(folder: Path) -> None:
@@ -280,7 +280,7 @@ SPECIMENS: Mapping[str, Specimen] = {
             lambda folder: verify(folder / "run"),
             lambda folder: report_page([folder / "run", folder / "other"]),
             lambda folder: open_finished(folder / "run"),
-            lambda folder: gather([folder / "run"]),
+            lambda folder: read_boards([folder / "run"]),
             lambda folder: build_pages([folder / "run"]),
             _compare,
             _resume,

@@ -26,7 +26,7 @@ from prbench.files import Appender, read_models, replacing_folder, write_json
 from prbench.models import load_model
 from prbench.models.personal.features import FeatureStore
 from prbench.plan import Plan, StoredPlans
-from prbench.report.leaderboard.boards import gather_folder
+from prbench.report.leaderboard.boards import read_board_folder
 from prbench.report.page import report_page
 from prbench.results import load_run, verify
 from prbench.serve.feedback import FeedbackFile
@@ -239,7 +239,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "study to correlate": lambda folder: read_study(folder / "study"),
     "personal": lambda folder: load_model(f"personal:{folder / 'model'}"),
     "language model": lambda folder: load_model(f"lm:{folder / 'tiny.gguf'}"),
-    "leaderboard": lambda folder: gather_folder(folder / "runs"),
+    "leaderboard": lambda folder: read_board_folder(folder / "runs"),
 }
 
 

@@ -6,6 +6,7 @@ from itertools import product
 
 import pytest
 
+from pair_factory import make_pair
 from prbench.types import Aspect, Pair, Post
 
 AXES = {"tempo": ("steady", "swift"), "reach": ("faraway", "nearby"), "manner": ("gentle", "severe")}
@@ -86,7 +87,7 @@ class Maker:
         user = f"u{couple}{'ab'[half]}"
         title, reason, narrative = self.aspects[number, wanted]
         mirror = f"c{couple}:q{number}:{axis}:{fixed}:{split}"
-        return Pair(
+        return make_pair(
             id=f"{user}:q{number}:{axis}:{fixed}",
             user=user,
             question=self.questions[number],

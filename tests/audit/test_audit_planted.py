@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pair_factory import make_pair
 from prbench.audit import Audit, AuditConfig, CheckVerdict, Figure, audit, default_settings, load_people, load_settings
 from prbench.errors import ConfigError, DataError
 from prbench.texts import Shingles, near_duplicates, words
@@ -462,7 +463,7 @@ def test_a_stance_that_is_not_in_the_text(sound):
 
 def test_a_suite_without_tags_has_the_checks_that_apply():
     pairs = [
-        Pair(
+        make_pair(
             id=str(n), user=f"u{n}", question=f"What of number {n}?", chosen="Long and good. " * (n + 2), rejected="No."
         )
         for n in range(40)

@@ -9,14 +9,14 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))  # as a script, beside the fixtures that know where Chromium is
-sys.path.append(str(Path(__file__).parents[1]))  # and the helpers of all tests
+sys.path.append(str(Path(__file__).parents[1] / "support"))  # and the helpers of all tests
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from annotate_study import served
 from conftest import chromium
 from prbench.data import load_pairs
-from prbench.report.leaderboard import gather, leaderboard_page
+from prbench.report.leaderboard import leaderboard_page, read_boards
 from prbench.report.page import report_page
 
 SIZE = {"width": 1280, "height": 900}
@@ -28,7 +28,7 @@ def main(folder: Path, runs: list[Path]) -> None:
     with tempfile.TemporaryDirectory() as place, sync_playwright() as playwright:
         report, board = Path(place, "report.html"), Path(place, "leaderboard.html")
         report.write_text(report_page(runs), encoding="utf-8")
-        board.write_text(leaderboard_page(gather(runs).boards, files=None), encoding="utf-8")
+        board.write_text(leaderboard_page(read_boards(runs).boards, files=None), encoding="utf-8")
         browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"])
         _open(browser, report, "light").screenshot(path=folder / "report-light.png")
         page = _open(browser, report, "dark")

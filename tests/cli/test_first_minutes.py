@@ -92,7 +92,7 @@ def test_a_suite_without_profiles_other_users_or_many_pairs_says_so(folder):
     write_pairs([pair.model_copy(update={"tags": {}}) for pair in mirrored()[:3]], folder / "one.jsonl")
     (folder / "words.py").write_text("def score(question, answer, posts):\n    return len(answer)\n")
     said = prb("run", "-m", "py:words:score", "-s", "one.jsonl", "--resamples", "100").stderr
-    assert "'u0a' is the only user there, so there is nobody else to show under 'other'" in said
+    assert "'u0a' is the only user there, so there is no other user to show under 'other'" in said
     assert "only 3 pairs: an accuracy is uncertain by about ±50 points" in said
     rows = [{"question": pair.question, "chosen": pair.chosen, "rejected": pair.rejected} for pair in mirrored()]
     (folder / "bare.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[:6]))

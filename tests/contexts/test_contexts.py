@@ -2,6 +2,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pair_factory import make_pair
 from prbench.contexts import ContextBuilder, Unfit, derangement, mirror_twins, render_all, user_stances
 from prbench.errors import ContextError
 from prbench.models import load_generator, load_model
@@ -131,7 +132,7 @@ def test_opposite_needs_a_mirrored_suite():
 
 
 def test_an_empty_profile_and_a_missing_rubric_cannot_be_shown():
-    bare = Pair(id="1", user="ann", question="Tea?", chosen="Green.", rejected="Black.")
+    bare = make_pair()
     builder = ContextBuilder([bare], Spy())
     assert "no posts" in show(builder, bare, "profile").reason
     assert "no rubric" in show(builder, bare, "oracle").reason
@@ -140,7 +141,7 @@ def test_an_empty_profile_and_a_missing_rubric_cannot_be_shown():
 
 def long_pair(count: int, words: int) -> Pair:
     profile = tuple(Post(id=f"p{i}", text=" ".join([f"word{i}"] * words)) for i in range(count))
-    return Pair(id="1", user="ann", question="what about word3", profile=profile, chosen="yes it is", rejected="no")
+    return make_pair(question="what about word3", profile=profile, chosen="yes it is", rejected="no")
 
 
 def test_whole_posts_are_dropped_and_the_answer_never_cut():

@@ -3,18 +3,19 @@
 import pytest
 
 import prbench
+from pair_factory import make_pair
 from prbench.config import RunConfig
 from prbench.contexts import judged_pairs, questions_aside
 from prbench.data import Suite
 from prbench.errors import ConfigError, ContextError
 from prbench.models.protocols import ModelCard
 from prbench.run import Session
-from prbench.types import AnswerView, Channel, Context, Message, Outcome, Pair, Prompt
+from prbench.types import AnswerView, Channel, Context, Message, Outcome, Prompt
 
 
 def pair(user, number, split="test"):
     liked, other = ("green", "black") if user in "ac" else ("black", "green")
-    return Pair(
+    return make_pair(
         id=f"{user}{number}",
         user=user,
         question=f"Which tea, number {number}?",

@@ -4,10 +4,11 @@ from collections import defaultdict
 
 import pytest
 
+from pair_factory import make_pair
 from prbench.data import load_pairs, load_questions
 from prbench.data.lend import lend_posts
 from prbench.errors import DataError
-from prbench.types import Pair, Post
+from prbench.types import Post
 
 
 @pytest.mark.parametrize("version", ["", "@1"])
@@ -33,7 +34,7 @@ def test_every_question_shows_one_person_of_its_split_and_version(version):
 
 
 def test_posts_without_lenders():
-    asked = Pair(id="1", user="a", question="Tea?", chosen="Green.", rejected="Black.", tags={"split": "test"})
+    asked = make_pair(user="a", tags={"split": "test"})
     lender = asked.model_copy(update={"profile": (Post(id="p", text="Hello."),), "tags": {"split": "train"}})
     with pytest.raises(DataError, match="nobody in split 'test' has posts to lend"):
         lend_posts([asked], [lender, asked])

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import pytest
 
+from pair_factory import make_pair
 from prbench import load_pairs
 from prbench.data.passages import load_passages
 from prbench.data.portion import Portion, couple_of, reserved_pairs, reserved_passages
@@ -75,6 +76,6 @@ def test_flipped_labels_exchange_the_sides_of_whole_couples_on_an_axis(train):
 
 
 def test_labels_without_an_axis_cannot_be_flipped():
-    pair = Pair(id="1", user="ann", question="Tea?", chosen="Green.", rejected="Black.")
+    pair = make_pair()
     with pytest.raises(ConfigError, match="no pair says which axis decides it"):
         Portion(flipped=0.2).pairs([pair], seed=0)

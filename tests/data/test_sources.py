@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from pair_factory import make_pair
 from prbench._version import __version__
 from prbench.data import load_pairs, load_questions, registry, suites, write_pairs
 from prbench.data.compact import read_compact, write_compact
 from prbench.errors import DataError
-from prbench.types import Pair, Post
+from prbench.types import Post
 
 
 def pair(name, **tags):
-    return Pair(id=name, user="ann", question=f"Tea {name}?", chosen="Green.", rejected="Black.", tags=tags)
+    return make_pair(name, question=f"Tea {name}?", tags=tags)
 
 
 def fails(source, **options):

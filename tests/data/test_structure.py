@@ -4,11 +4,11 @@ import json
 
 import pytest
 
+from pair_factory import make_pair
 from prbench import evaluate, load_pairs
 from prbench.contexts import user_stances
 from prbench.errors import DataError
 from prbench.results import PairRow
-from prbench.types import Pair
 
 
 def row(name, user, chosen="x", rejected="y", **tags):
@@ -49,7 +49,7 @@ def test_a_broken_structure_is_refused_at_load_with_file_and_line(tmp_path, monk
 
 
 def test_pairs_in_memory_are_checked_before_a_model_is_asked():
-    pairs = [Pair(**row(str(n), user, couple="c")) for n, user in enumerate(["ann", "bob", "eve"])]
+    pairs = [make_pair(**row(str(n), user, couple="c")) for n, user in enumerate(["ann", "bob", "eve"])]
     asked = []
     with pytest.raises(DataError, match="couple 'c' has 3 users"):
         evaluate(lambda answer: asked.append(answer) or 1.0, pairs, contexts=["none"])
@@ -57,11 +57,11 @@ def test_pairs_in_memory_are_checked_before_a_model_is_asked():
 
 
 def test_every_room_reads_axes_and_poles_in_the_same_way():
-    one = Pair(**row("1", "ann", axis="risk+shape", pole="caution+steps"))
-    two = Pair(**row("2", "ann", axis="risk"))
+    one = make_pair(**row("1", "ann", axis="risk+shape", pole="caution+steps"))
+    two = make_pair(**row("2", "ann", axis="risk"))
     assert one.stances == {"risk": "caution", "shape": "steps"}
     assert PairRow.of(one).stances == one.stances
     assert user_stances([one]) == {one.user: one.stances}
     assert two.stances == {}  # an axis without a pole says nothing
     with pytest.raises(DataError, match="not equally many parts"):
-        _ = Pair(**row("3", "ann", axis="risk+shape", pole="caution")).stances
+        _ = make_pair(**row("3", "ann", axis="risk+shape", pole="caution")).stances

@@ -7,13 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import prbench.data
+from pair_factory import make_pair
 from prbench.data import Suite, fingerprint
 from prbench.errors import DataError
-from prbench.types import Pair, Post
+from prbench.types import Post
 
 
 def pair(name, *, user="ann", question="Tea?", chosen="Green.", rejected="Black.", **tags):
-    return Pair(id=name, user=user, question=question, chosen=chosen, rejected=rejected, tags={"split": "test", **tags})
+    return make_pair(
+        id=name, user=user, question=question, chosen=chosen, rejected=rejected, tags={"split": "test", **tags}
+    )
 
 
 def couple(number, **tags):

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pair_factory import make_pair
 from prbench.data import fingerprint, load_pairs, write_pairs
 from prbench.data.rows import SUFFIXES
 from prbench.errors import DataError
@@ -34,7 +35,7 @@ pairs = st.builds(
     tags=st.dictionaries(names.map("t".__add__), anything, max_size=3).map(lambda tags: {**tags, "split": "dev"}),
 )
 suites = st.lists(pairs, min_size=1, max_size=4, unique_by=lambda pair: pair.id)
-PAIR = Pair(id="1", user="ann", question="Tea?", chosen="Green.", rejected="Black.")
+PAIR = make_pair()
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

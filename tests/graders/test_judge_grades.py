@@ -5,10 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from pair_factory import make_pair
 from prbench.errors import AddressError, ConfigError, DataError
 from prbench.graders import Grade, Grading, load_judge, rubric_tags, shares
 from prbench.models import ModelCard
-from prbench.types import Aspect, Pair
+from prbench.types import Aspect
 
 ASPECT = Aspect(aspect="Short", reason="Reads on the bus")
 
@@ -84,7 +85,7 @@ def test_the_key_is_of_the_judge_too_and_stable():
 
 def pair(name, axis, pole, **changes):
     answers = {"user": "ann", "question": "Tea?", "chosen": "Green.", "rejected": "Black."}
-    return Pair(id=name, tags={"axis": axis, "pole": pole, "split": "test"}, **{**answers, **changes})
+    return make_pair(name, tags={"axis": axis, "pole": pole, "split": "test"}, **{**answers, **changes})
 
 
 def test_tags_of_the_whole_rubric_join_all_pairs_of_a_user_and_question():

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 import small_suite
 import tiny_models
+from pair_factory import make_pair
 from prbench.data import load_pairs
 from prbench.errors import AddressError, DataError
 from prbench.graders import Grading, examine, load_judge
 from prbench.graders.logistic import fit, minimise, sigmoid
 from prbench.graders.stance_probe import StanceProbe, answer_examples
 from prbench.models.ngrams import NGrams
-from prbench.types import Pair
 
 
 def split(pairs, questions):
@@ -111,7 +111,7 @@ def test_the_card_changes_with_what_it_was_trained_on(judge):
 
 def test_two_axes_give_two_numbers():
     pairs = [
-        Pair(
+        make_pair(
             id=f"{user}:{topic}:{colour}{size}",
             user=user,
             question=f"Which {topic}?",
@@ -179,7 +179,7 @@ def test_an_answer_shows_its_users_pole_and_the_rejected_one_the_opposite():
 
 def test_probabilities_of_a_probe_without_signal_are_one_half():
     pairs = [
-        Pair(
+        make_pair(
             id=f"{number}",
             user="ann",
             question=f"Question {number}?",

@@ -30,7 +30,7 @@ def run(framework, script, *arguments):
         pytest.skip("make test-clients")
     environment = {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join(map(str, (HERE.parent, SOURCE))),
+        "PYTHONPATH": os.pathsep.join(map(str, (HERE.parent / "support", SOURCE))),
         "HF_HUB_OFFLINE": "1",
         "WANDB_MODE": "disabled",
     }

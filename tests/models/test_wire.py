@@ -54,7 +54,7 @@ def test_no_body_keeps_the_key_however_it_is_spelt(monkeypatch, value, prefix, s
     wire = Wire("http://127.0.0.1:1", timeout_s=1, retries=0, key_variable="OPENAI_API_KEY")
     body = json.dumps({"a": value, "b": prefix + KEY}, ensure_ascii=ascii_only)
     body = body.replace(KEY, escaped(KEY)) if spelt else body
-    cleared = wire._cleared(body.encode("utf-8", "surrogatepass"))
+    cleared = wire._key.cleared(body.encode("utf-8", "surrogatepass"))
     assert KEY.encode() not in cleared
     assert KEY not in json.dumps(json.loads(cleared), ensure_ascii=False)
 
@@ -79,7 +79,7 @@ def test_bytes_that_are_no_text_hide_no_key(monkeypatch, spelling, before, after
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     wire = Wire("http://127.0.0.1:1", timeout_s=1, retries=0, key_variable="OPENAI_API_KEY")
     body = b'{"choices": [{"message": {"content": "' + before + spelt_as(spelling) + after + end
-    cleared = wire._cleared(body)
+    cleared = wire._key.cleared(body)
     assert KEY not in re.sub(r"\\u([0-9A-Fa-f]{4})", lambda found: chr(int(found[1], 16)), cleared.decode())
     if end == b'"}}]}':
         assert KEY not in OpenAI.body.model_validate_json(cleared).choices[0].message.content
@@ -158,7 +158,7 @@ def test_the_logs_of_the_http_client_do_not_repeat_what_a_server_says(monkeypatc
 def test_a_body_that_is_no_json_keeps_no_key_either(monkeypatch, before, after):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     wire = Wire("http://127.0.0.1:1", timeout_s=1, retries=0, key_variable="OPENAI_API_KEY")
-    assert KEY.encode() not in wire._cleared(before + KEY.encode() + after)
+    assert KEY.encode() not in wire._key.cleared(before + KEY.encode() + after)
 
 
 ECHOES = {

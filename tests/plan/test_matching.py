@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from pair_factory import make_pair
 from prbench.data import load_pairs
 from prbench.errors import DataError
 from prbench.models.local.embed import load_encoder
 from prbench.plan import THRESHOLD, Matcher, calibrate
 from prbench.plan.matching import assigned, paraphrases
-from prbench.types import Aspect, Pair
+from prbench.types import Aspect
 from real_weights import real_model
 from word_encoder import WordEncoder
 
@@ -44,7 +45,7 @@ def test_saying_one_aspect_twice_counts_once_and_each_text_is_embedded_once():
 
 def test_the_threshold_lies_between_paraphrases_and_other_aspects():
     def pair(user, aspect):
-        return Pair(
+        return make_pair(
             id=user, user=user, question="Tea?", chosen="a", rejected="b", rubric_aspects=(Aspect(aspect=aspect),)
         )
 

@@ -2,10 +2,11 @@
 
 import pytest
 
+from pair_factory import make_pair
 from prbench.plan import HeldPlans, Matcher, Plan, hold, limited, needs_of, summarise
 from prbench.plan.quality import other_needs
 from prbench.stats import Estimate
-from prbench.types import Aspect, Pair, Post
+from prbench.types import Aspect, Post
 from small_suite import mirrored
 from word_encoder import WordEncoder
 
@@ -78,7 +79,7 @@ def test_the_other_user_asked_the_same_question_and_wants_something_else():
 
 def test_where_nobody_else_asked_it_the_other_has_another_question_and_the_table_knows():
     pairs = [
-        Pair(
+        make_pair(
             id=name,
             user=name,
             question=f"{name}?",

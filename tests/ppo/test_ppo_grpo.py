@@ -8,8 +8,8 @@ import pytest
 from ppo_world import PlantedJudge, tiny_policy, tiny_suite
 from prbench.errors import ModelError
 from prbench.studies.best_of_n import parse_model
+from prbench.studies.ppo.checkpoint import HISTORY, read_history
 from prbench.studies.ppo.config import PPOConfig, PPOStudyConfig
-from prbench.studies.ppo.history import HISTORY, read_history
 from prbench.studies.ppo.recipe import ppo_study
 
 pytest.importorskip("trl")

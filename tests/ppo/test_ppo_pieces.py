@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prbench.studies.ppo import loop
+from prbench.studies.ppo import formulas, loop
 from prbench.studies.ppo.config import PPOConfig
 from prbench.studies.ppo.trunk import Read
 
@@ -17,14 +17,14 @@ ALL = torch.ones(1, 3, dtype=torch.bool)
 
 def test_masking_ends_after_the_first_end_token():
     tokens = torch.tensor([[4, 9, 9, 4], [9, 4, 4, 4], [4, 4, 4, 4], [4, 4, 4, 8]])
-    mask = loop.answer_mask(tokens, [9, 8])
+    mask = formulas.answer_mask(tokens, [9, 8])
     assert mask.int().tolist() == [[1, 1, 0, 0], [1, 0, 0, 0], [1, 1, 1, 1], [1, 1, 1, 1]]
 
 
 def test_gae_by_hand():
     # γ = .9, λ = .5, from the end: δ₃ = 2 − 1 = 1; δ₂ = 0 + .9·1 − .5 = .4; δ₁ = −1 + .9·.5 − .2 = −.75
     # A₃ = 1; A₂ = .4 + .45·1 = .85; A₁ = −.75 + .45·.85 = −.3675
-    advantages = loop.gae(torch.tensor([[-1.0, 0.0, 2.0]]), torch.tensor([[0.2, 0.5, 1.0]]), ALL, 0.9, 0.5)
+    advantages = formulas.gae(torch.tensor([[-1.0, 0.0, 2.0]]), torch.tensor([[0.2, 0.5, 1.0]]), ALL, 0.9, 0.5)
     assert advantages[0].tolist() == pytest.approx([-0.3675, 0.85, 1.0])
 
 
@@ -32,7 +32,7 @@ def test_gae_does_not_look_behind_the_end_of_an_answer():
     mask = torch.tensor([[True, True, False]])
     rewards, values = torch.tensor([[0.0, 1.0, 0.0]]), torch.tensor([[0.0, 0.25, 77.0]])
     # The value after the end is not bootstrapped from: A₂ = 1 − .25, A₁ = .25 + A₂
-    assert loop.gae(rewards, values, mask, 1.0, 1.0)[0].tolist() == pytest.approx([1.0, 0.75, 0.0])
+    assert formulas.gae(rewards, values, mask, 1.0, 1.0)[0].tolist() == pytest.approx([1.0, 0.75, 0.0])
 
 
 @settings(max_examples=40, deadline=None)
@@ -43,7 +43,7 @@ def test_gae_with_full_trace_is_the_return_minus_the_value(seed: int, length: in
     mask = torch.arange(7)[None].expand(2, 7) < length
     rewards = rewards * mask
     returns = rewards.flip(1).cumsum(1).flip(1)
-    found = loop.gae(rewards, values, mask, 1.0, 1.0)
+    found = formulas.gae(rewards, values, mask, 1.0, 1.0)
     torch.testing.assert_close(found, (returns - values) * mask)
 
 
@@ -51,13 +51,13 @@ def test_clipped_objective_by_hand():
     # ratios 2, ½, 1 with advantages 1, 1, −1; clip .2: min(2, 1.2) = 1.2, min(.5, .8) = .5, −1. Loss = −(1.2+.5−1)/3
     old = torch.zeros(1, 3)
     new = torch.tensor([[math.log(2), math.log(0.5), 0.0]])
-    loss = loop.clipped_objective(new, old, torch.tensor([[1.0, 1.0, -1.0]]), ALL, 0.2)
+    loss = formulas.clipped_objective(new, old, torch.tensor([[1.0, 1.0, -1.0]]), ALL, 0.2)
     assert loss.item() == pytest.approx(-0.7 / 3)
 
 
 def test_clipped_objective_has_no_gradient_beyond_the_clip():
     new = torch.tensor([[math.log(2), math.log(1.1), math.log(0.5)]], requires_grad=True)
-    loop.clipped_objective(new, torch.zeros(1, 3), torch.tensor([[1.0, 1.0, -1.0]]), ALL, 0.2).backward()
+    formulas.clipped_objective(new, torch.zeros(1, 3), torch.tensor([[1.0, 1.0, -1.0]]), ALL, 0.2).backward()
     assert new.grad is not None
     # Gains beyond 1.2 and losses beyond .8 pull no further; 1.1 still does, by −A·ratio/3.
     assert new.grad[0].tolist() == pytest.approx([0.0, -1.1 / 3, 0.0])
@@ -66,43 +66,43 @@ def test_clipped_objective_has_no_gradient_beyond_the_clip():
 def test_clipped_value_loss_by_hand():
     # old 0, clip .2. new 1 held at .2: return 1 → max(0, .64); return 0 → max(1, .04); new .1 is not held: (.1 − 1)²
     new, returns = torch.tensor([[1.0, 1.0, 0.1]]), torch.tensor([[1.0, 0.0, 1.0]])
-    loss = loop.clipped_value_loss(new, torch.zeros(1, 3), returns, ALL, 0.2)
+    loss = formulas.clipped_value_loss(new, torch.zeros(1, 3), returns, ALL, 0.2)
     assert loss.item() == pytest.approx(0.5 * (0.64 + 1.0 + 0.81) / 3)
 
 
 def test_kl_per_token_is_priced_and_the_reward_comes_last():
-    kl = loop.token_kl(torch.tensor([[-1.0, -2.0, -3.0]]), torch.tensor([[-1.5, -1.0, -3.0]]))
+    kl = formulas.token_kl(torch.tensor([[-1.0, -2.0, -3.0]]), torch.tensor([[-1.5, -1.0, -3.0]]))
     assert kl[0].tolist() == [0.5, -1.0, 0.0]
     mask = torch.tensor([[True, True, False]])
-    paid = loop.token_rewards(torch.tensor([3.0]), kl, mask, 0.1)
+    paid = formulas.token_rewards(torch.tensor([3.0]), kl, mask, 0.1)
     assert paid[0].tolist() == pytest.approx([-0.05, 3.1, 0.0])
     dropped = torch.zeros(1, 3, dtype=torch.bool)
-    assert loop.token_rewards(torch.tensor([3.0]), kl, dropped, 0.1).abs().max() == 0
+    assert formulas.token_rewards(torch.tensor([3.0]), kl, dropped, 0.1).abs().max() == 0
 
 
 def test_whitening_looks_at_the_mask_only():
     x, mask = torch.tensor([[1.0, 2.0, 6.0, 100.0]]), torch.tensor([[True, True, True, False]])
-    white = loop.whiten(x, mask)
+    white = formulas.whiten(x, mask)
     spread = math.sqrt((4 + 1 + 9) / 3)
     assert white[0].tolist() == pytest.approx([-2 / spread, -1 / spread, 3 / spread, 0.0], abs=1e-6)
 
 
 def test_whitening_equal_values_gives_zero_not_infinity():
-    assert loop.whiten(torch.full((1, 3), 5.0), ALL).abs().max() == 0
+    assert formulas.whiten(torch.full((1, 3), 5.0), ALL).abs().max() == 0
 
 
 def test_rewards_are_centred_within_their_question():
-    deviations, valid, freedom = loop.centred_rewards([1.0, 3.0, 10.0, 20.0], 2)
+    deviations, valid, freedom = formulas.centred_rewards([1.0, 3.0, 10.0, 20.0], 2)
     assert deviations.tolist() == [-1.0, 1.0, -5.0, 5.0]
     assert valid.all()
     assert freedom == 2
     # Pooled within questions: (1 + 1 + 25 + 25) / 2
-    assert loop.Spread().seeing(deviations, freedom).value == pytest.approx(math.sqrt(26))
+    assert formulas.Spread().seeing(deviations, freedom).value == pytest.approx(math.sqrt(26))
 
 
 def test_a_missing_reward_is_no_number():
     """Without its reward an answer is out; it neither counts as 0 nor moves the mean of the others."""
-    deviations, valid, freedom = loop.centred_rewards([None, 1.0, 3.0, None, None, 7.0], 3)
+    deviations, valid, freedom = formulas.centred_rewards([None, 1.0, 3.0, None, None, 7.0], 3)
     assert deviations.tolist() == [0.0, -1.0, 1.0, 0.0, 0.0, 0.0]
     assert valid.tolist() == [False, True, True, False, False, False]
     assert freedom == 1
@@ -110,8 +110,8 @@ def test_a_missing_reward_is_no_number():
 
 def test_moved_is_zero_for_the_same_policy_and_positive_otherwise():
     old = torch.tensor([[-1.0, -2.0, -3.0]])
-    assert loop.moved(old, old, ALL).item() == 0
-    assert loop.moved(old + torch.tensor([[0.1, -0.1, 0.0]]), old, ALL).item() == pytest.approx(
+    assert formulas.moved(old, old, ALL).item() == 0
+    assert formulas.moved(old + torch.tensor([[0.1, -0.1, 0.0]]), old, ALL).item() == pytest.approx(
         (math.exp(0.1) + math.exp(-0.1) - 2) / 3
     )
 
@@ -187,5 +187,5 @@ def test_a_policy_that_has_moved_far_enough_learns_no_further():
 
 def test_entropy_of_a_uniform_policy():
     odds = torch.full((1, 3, 8), -math.log(8))
-    assert loop.entropy(odds, ALL).item() == pytest.approx(math.log(8))
-    assert loop.chosen(odds, torch.zeros(1, 3, dtype=torch.long))[0].tolist() == pytest.approx([-math.log(8)] * 3)
+    assert formulas.entropy(odds, ALL).item() == pytest.approx(math.log(8))
+    assert formulas.chosen(odds, torch.zeros(1, 3, dtype=torch.long))[0].tolist() == pytest.approx([-math.log(8)] * 3)

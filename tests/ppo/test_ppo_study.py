@@ -14,8 +14,8 @@ from prbench.errors import ConfigError, ModelError, RunError, StudyError
 from prbench.models import load_model
 from prbench.show import render
 from prbench.studies.best_of_n import parse_model
+from prbench.studies.ppo.checkpoint import read_history
 from prbench.studies.ppo.config import PPOConfig, PPOStudyConfig
-from prbench.studies.ppo.history import read_history
 from prbench.studies.ppo.outcome import PPOStudy
 from prbench.studies.ppo.policy_tables import ppo_tables
 from prbench.studies.ppo.recipe import ppo_study

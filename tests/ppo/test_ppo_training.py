@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 import torch
 
+from pair_factory import make_pair
 from ppo_world import PlantedRater, gold, tiny_policy, tiny_suite
 from prbench.data import Suite
 from prbench.errors import ConfigError, ModelError, RunError, TemplateError
 from prbench.models import ModelCard
-from prbench.studies.ppo.checkpoint import claim
+from prbench.studies.ppo.checkpoint import HISTORY, TrainingStep, claim, read_history
 from prbench.studies.ppo.config import PPOConfig
-from prbench.studies.ppo.history import HISTORY, TrainingStep, read_history
 from prbench.studies.ppo.loop import PPOTraining, sample
 from prbench.studies.ppo.rewards import TextReward
 from prbench.studies.ppo.speaker import Speaker, load_speaker
@@ -248,7 +248,7 @@ def test_what_a_policy_draws_does_not_depend_on_how_long_its_earlier_answers_wer
 
     speech = Speech(lambda pair: [0] * len(pair.question.split()), str, (-1,))
     write = writer(Drawing(), speech, OPTIONS)  # type: ignore[arg-type]
-    last = Pair(id="z", user="ann", question="Tea?", chosen="Green.", rejected="Black.")
+    last = make_pair("z")
     short, long = (
         [last.model_copy(update={"id": f"{number}", "question": question}) for number in range(8)]
         for question in ("Tea?", "Tea or coffee or water?")

@@ -8,7 +8,7 @@ import torch
 
 from prbench.errors import ModelError
 from prbench.studies.ppo import trunk
-from prbench.studies.ppo.loop import chosen
+from prbench.studies.ppo.formulas import chosen
 from prbench.studies.ppo.trunk import Policy
 from tiny_models import save_causal_model
 

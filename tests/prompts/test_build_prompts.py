@@ -9,11 +9,9 @@ from hypothesis import strategies as st
 
 from prbench.errors import TemplateError
 from prbench.prompts import UnreadableReply
-from prbench.prompts.answer import count_words, parse_answer
-from prbench.prompts.aspect_title import parse_aspect_title
 from prbench.prompts.aspects import occurs_in, parse_aspects
 from prbench.prompts.instruction import Instruction
-from prbench.prompts.opposite import parse_opposites
+from prbench.prompts.writing import count_words, parse_answer, parse_aspect_title, parse_opposites
 from prbench.types import Aspect, Post
 
 STORY = "I have fifty euros. It must be quiet, because the baby sleeps next door. I don’t cook."

@@ -14,7 +14,7 @@ from prbench.cli.app import app
 from prbench.data import Suite
 from prbench.errors import ConfigError
 from prbench.models.python import wrap
-from prbench.report.leaderboard import find_runs, gather, leaderboard_page, published, write_site
+from prbench.report.leaderboard import find_runs, leaderboard_page, published, read_boards, write_site
 from prbench.report.leaderboard.board_tables import leaderboard_tables
 from prbench.results import load_run, standings
 from prbench.show import render
@@ -222,7 +222,7 @@ def test_of_two_copies_of_a_run_the_older_one_is_left_out(results, tmp_path):
     data["result"]["timing"]["finished"] = "2999-01-01T00:00:00+00:00"
     (tmp_path / "b" / "result.json").write_text(json.dumps(data), encoding="utf-8")
     (tmp_path / "b" / "measured.json").unlink()  # what was measured is held against it
-    found = gather([tmp_path / name for name in ("a", "b", "c")])
+    found = read_boards([tmp_path / name for name in ("a", "b", "c")])
     assert [item.path.name for item in found.left_out] == ["a", "c"]
     assert [entry.run.loaded.path.name for entry in found.boards[0].entries] == ["b"]
 
@@ -231,7 +231,7 @@ def test_the_same_pairs_under_two_names_are_two_boards_with_places_of_their_own(
     for name in ("one", "two"):
         suite = Suite.of(mirrored(), name=name)
         evaluate("longer", suite, contexts=["none"], resamples=100, out=tmp_path / name)
-    boards = gather([tmp_path / "one", tmp_path / "two"]).boards
+    boards = read_boards([tmp_path / "one", tmp_path / "two"]).boards
     assert len({board.fingerprint for board in boards}) == 1
     assert len({board.slug for board in boards}) == 2
 
@@ -254,6 +254,6 @@ def test_a_damaged_models_file_is_named(results, tmp_path):
 def test_runs_of_one_model_under_two_configurations_are_both_listed(tmp_path):
     evaluate(wrap(follows_posts, "py:lb:good"), mirrored(couples=12), contexts=["profile"], seed=5, out=tmp_path / "s")
     evaluate(wrap(follows_posts, "py:lb:good"), mirrored(couples=12), contexts=["profile"], seed=6, out=tmp_path / "t")
-    (board,) = gather([tmp_path / "s", tmp_path / "t"]).boards
+    (board,) = read_boards([tmp_path / "s", tmp_path / "t"]).boards
     assert len(board.sections[0].lines) == 2
     assert len({line.entry.slug for line in board.sections[0].lines}) == 2

@@ -70,7 +70,7 @@ def test_a_tracker_holds_the_numbers_of_the_run(place, to):
         assert found["numbers"]["none/accuracy"] == 0.5
         assert str(found["settings"]["resamples"]) == "100"
         assert found["settings"]["contexts"] == "none,profile"
-        assert found["facts"]["prbench.grade"] == "was not shown the user"
+        assert found["facts"]["prbench.grade"] == "was not tested for use of the user"
         assert found["files"] == ["config.toml", "result.json"]
     kept = b"".join(file.read_bytes() for file in place.folder.rglob("*.wandb")) + b"".join(
         file.read_bytes() for file in place.folder.rglob("mlflow.db")

@@ -2,12 +2,12 @@
 
 import pytest
 
+from pair_factory import make_pair
 from prbench import evaluate
 from prbench.errors import RunError
 from prbench.report.page.evidence import read_runs
 from prbench.report.page.ranking import RankingLine, ranked_lines
 from prbench.results import load_run, standings
-from prbench.types import Pair
 
 
 @pytest.fixture(scope="module")
@@ -15,7 +15,9 @@ def runs(tmp_path_factory):
     """A good and a poor model on sixty pairs, and the good one again on six."""
     folder = tmp_path_factory.mktemp("runs")
     pairs = [
-        Pair(id=f"{i}", user=f"u{i}", question=f"Which tea, {i}?", chosen=f"Green {i}.", rejected=f"Black tea {i}.")
+        make_pair(
+            id=f"{i}", user=f"u{i}", question=f"Which tea, {i}?", chosen=f"Green {i}.", rejected=f"Black tea {i}."
+        )
         for i in range(60)
     ]
     models = {"good": lambda question, answer: -len(answer), "poor": lambda question, answer: len(answer)}
@@ -47,7 +49,7 @@ def test_the_page_ranks_in_the_same_way(runs):
 
 
 def test_a_run_without_a_common_pair_is_refused_by_name(runs, tmp_path):
-    other = Pair(id="x", user="x", question="Which bread?", chosen="Rye.", rejected="Wheat, please.")
+    other = make_pair("x", user="x", question="Which bread?", chosen="Rye.", rejected="Wheat, please.")
     evaluate("longer", [other], contexts=["none"], split=None, out=tmp_path / "other")
     loaded = [load_run(path) for path in (runs / "good", runs / "poor", tmp_path / "other")]
     with pytest.raises(RunError, match=r"other' has no pair in common with the others"):

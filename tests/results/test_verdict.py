@@ -7,6 +7,7 @@ import pytest
 from prbench import evaluate
 from prbench.results import METRICS, RULE, Effects, UserGrade, verdict
 from prbench.stats import Estimate
+from prbench.stats.bias import PositionBias
 from small_suite import follows_posts, mirrored
 
 
@@ -62,6 +63,46 @@ def test_the_grade_follows_from_the_intervals(found, own, gain, specificity, rev
         assert (
             f"{100 * own[0]:.1f} % [{100 * own[1]:.1f}, {100 * own[2]:.1f}] with the user's own posts" in said.sentence
         )
+
+
+@pytest.mark.parametrize(("gain", "little"), [((0.05, 0.02, 0.09), True), ((0.06, 0.02, 0.11), False)])
+def test_a_small_gain_is_called_a_little(found, gain, little):
+    said = verdict(made(found, (0.55, 0.52, 0.59), gain, POSITIVE, POSITIVE))
+    assert ("follows this user a little: 55.0" in said.sentence) is little
+
+
+def test_a_model_that_reads_no_posts_is_not_told_to_show_some():
+    def shorter(question, answer):
+        return -len(answer)
+
+    said = verdict(evaluate(shorter, mirrored(couples=3, questions=2), contexts=["none", "profile", "other"]))
+    assert said.grade is UserGrade.UNSHOWN
+    assert said.sentence.endswith("; it reads no posts.")
+
+
+@pytest.mark.parametrize(
+    ("score", "why"),
+    [(lambda question, answer, posts: 1.0, "both answers of every pair get the same score")],
+)
+def test_a_model_that_decides_nothing_is_not_said_to_ignore_the_user(score, why):
+    said = verdict(evaluate(score, mirrored(couples=3, questions=2), contexts=["none", "profile", "other"]))
+    assert why in said.sentence
+    assert "ignores" not in said.sentence
+
+
+def test_a_judge_that_always_takes_the_first_answer_is_said_to(found):
+    sure = Estimate(1.0, 1.0, 1.0, n=8)
+    update = {"ties": sure, "position": PositionBias(flip_rate=sure, first_preferred=sure)}
+    contexts = {name: context.model_copy(update=update) for name, context in found.contexts.items()}
+    assert "decides by the order alone" in verdict(found.model_copy(update={"contexts": contexts})).sentence
+
+
+def test_a_model_that_answered_nothing_has_no_number(found):
+    nothing = {
+        name: context.model_copy(update={"accuracy": Estimate.undefined()}) for name, context in found.contexts.items()
+    }
+    said = verdict(found.model_copy(update={"contexts": nothing}))
+    assert said.sentence == f"{found.model.address} was not judged: no pair was answered."
 
 
 def test_a_model_that_follows_the_posts_is_found_to(found):

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from prbench import evaluate
 from prbench.cli.app import app
 from prbench.errors import RunError
-from prbench.report.leaderboard import gather
+from prbench.report.leaderboard import read_boards
 from prbench.report.view.pages import build_pages
 from prbench.results import RunFolder, load_run, read_result, recompute, verify
 from prbench.results.parquet import write_parquet
@@ -201,7 +201,7 @@ def test_every_page_refuses_or_marks_a_run_whose_numbers_were_changed(run, tmp_p
     assert "weaker" in pages["/"]
     assert "0.99" not in pages["/"]
     assert "do not follow from its records" in pages["/leaderboard"]
-    board = gather([run, sound])
+    board = read_boards([run, sound])
     assert [left.path for left in board.left_out] == [run]
     with pytest.raises(RunError):
         build_pages([run])

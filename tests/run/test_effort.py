@@ -75,7 +75,7 @@ def test_the_progress_line_says_it_in_a_few_words(effort, peak, shown):
     assert work_done(Asker(effort, peak)) == shown
     progress = RecordProgress(io.StringIO())
     progress.watch(Asker(effort, peak))
-    assert progress.status().endswith(" · ".join(["without verdict 0", *shown]))
+    assert progress.status().endswith(" · ".join(shown))
 
 
 def test_the_progress_of_a_real_run_shows_it(reward_model, capsys):

@@ -91,4 +91,4 @@ def test_planning_is_told_where_it_takes_long(monkeypatch):
     assert said.getvalue() == ""
     now[0] += 11
     progress.planning(128, 1000)
-    assert said.getvalue() == "planning 128/1,000\n"
+    assert said.getvalue() == "planning: 128/1,000 · what fits, what is asked only once\n"

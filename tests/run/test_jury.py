@@ -7,6 +7,7 @@ import pytest
 
 import prbench
 from fake_server import FakeServer
+from pair_factory import make_pair
 from prbench.config import ModelOptions, Price
 from prbench.errors import AddressError, BudgetError, ConfigError, ModelError
 from prbench.models import load_model
@@ -14,12 +15,12 @@ from prbench.models.jury import Jury, _in_turn
 from prbench.models.python import wrap
 from prbench.report.run_tables import run_tables
 from prbench.results import verify
-from prbench.types import Pair, PairView
+from prbench.types import PairView
 
 
 def pairs(count=6):
     return [
-        Pair(id=str(n), user=f"u{n}", question=f"Q{n}?", chosen=f"good {n}", rejected=f"a longer bad {n}")
+        make_pair(str(n), user=f"u{n}", question=f"Q{n}?", chosen=f"good {n}", rejected=f"a longer bad {n}")
         for n in range(count)
     ]
 

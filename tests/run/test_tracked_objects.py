@@ -4,6 +4,7 @@ import gc
 
 import pytest
 
+from pair_factory import make_pair
 from prbench import evaluate
 from prbench.results import verify
 from prbench.types import Aspect, Pair, Post
@@ -21,7 +22,7 @@ def mirrored(pairs: int) -> list[Pair]:
         for half in range(2):
             user = f"u{2 * (number % 10) + half}"
             found.append(
-                Pair(
+                make_pair(
                     id=f"{number}-{half}",
                     user=user,
                     question=f"question {number}",

@@ -10,7 +10,7 @@ import pytest
 import planted_models
 from prbench.errors import AddressError, ConfigError
 from prbench.results import verify
-from prbench.scorecard import Scorecard, document, make_scorecard, make_settings, scorecard_tables
+from prbench.scorecard import Scorecard, ScorecardConfig, document, make_scorecard, scorecard_tables
 from prbench.scorecard.latency import Latency
 from prbench.scorecard.machine import Machine
 from prbench.show import FORMATS, render
@@ -24,7 +24,7 @@ def entries(*names, **fields):
 
 
 def card_of(values, out, models, **settings):
-    return make_scorecard(make_settings({**values, "models": models, **settings}), out)
+    return make_scorecard(ScorecardConfig.of(**{**values, "models": models, **settings}), out)
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +118,7 @@ def test_a_finished_scorecard_asks_nothing(values, tmp_path):
 
 
 def test_retime_asks_again_and_only_the_clock(values, tmp_path):
-    settings = make_settings({**values, "models": entries("Counting"), "baselines": False, "latency_pairs": 4})
+    settings = ScorecardConfig.of(**{**values, "models": entries("Counting"), "baselines": False, "latency_pairs": 4})
     make_scorecard(settings, tmp_path)
     planted_models.CALLS.clear()
     make_scorecard(settings, tmp_path, retime=True)
@@ -159,11 +159,11 @@ def test_axes_are_told_apart_where_the_suite_does(tmp_path, values):
 
 def test_mistakes_are_found_before_anything_is_asked(values, tmp_path):
     with pytest.raises(AddressError, match="unknown model address 'pyy:x'"):
-        make_settings({**values, "models": [*entries("Counting"), {"address": "pyy:x"}]})
-    with pytest.raises(ConfigError, match="models"):
-        make_settings({**values, "models": []})
+        ScorecardConfig.of(**{**values, "models": [*entries("Counting"), {"address": "pyy:x"}]})
+    with pytest.raises(ConfigError, match="no model was given"):
+        ScorecardConfig.of(**{**values, "models": []})
     with pytest.raises(ConfigError, match="a row shows the user"):
-        make_settings({**values, "models": entries("Counting", context="none")})
+        ScorecardConfig.of(**{**values, "models": entries("Counting", context="none")})
     with pytest.raises(ConfigError, match="has no split 'tset'"):
         card_of(values, tmp_path, entries("Counting"), split="tset")
     assert not planted_models.CALLS

@@ -7,7 +7,7 @@ import pytest
 import planted_models
 from prbench.models import load_model
 from prbench.results import verify
-from prbench.scorecard import CurveSheet, curve_tables, make_curves, make_settings
+from prbench.scorecard import CurveSheet, ScorecardConfig, curve_tables, make_curves
 from prbench.scorecard.adapted import Point, adapted
 from prbench.scorecard.curves import points_of
 from prbench.show import render
@@ -17,7 +17,7 @@ from small_suite import SpyComparer
 
 def curves_of(values, out, *names, **settings):
     models = [{"address": f"py:planted_models:{name}"} for name in names]
-    return make_curves(make_settings({**values, "models": models, **settings}), out)
+    return make_curves(ScorecardConfig.of(**{**values, "models": models, **settings}), out)
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pair_factory import make_pair
 from prbench.scorecard.protocol import SHOTS, divide, item_of, some_posts
-from prbench.types import Pair, Post
+from prbench.types import Post
 from small_suite import mirrored
 
 
@@ -21,7 +22,9 @@ def mirrored_worlds(draw):
         tags = {"mirror": f"m{number}"}
         for user, chosen, rejected in ((one, "x", "y"), (two, "y", "x")):
             pairs.append(
-                Pair(id=f"{number}{user}", user=user, question=question, chosen=chosen, rejected=rejected, tags=tags)
+                make_pair(
+                    id=f"{number}{user}", user=user, question=question, chosen=chosen, rejected=rejected, tags=tags
+                )
             )
     return pairs
 
@@ -70,7 +73,7 @@ def test_seeds_differ_and_a_user_with_few_pairs_gives_all():
 
 def test_items_divide_where_all_share_a_question():
     pairs = [
-        Pair(
+        make_pair(
             id=f"{n}",
             user="ann",
             question="Which is funnier?",

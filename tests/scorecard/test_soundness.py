@@ -13,7 +13,7 @@ from prbench.data.lend import lend_posts
 from prbench.report import run_tables
 from prbench.report.page import report_page
 from prbench.results import HIGH_STAKES, HIGH_STAKES_TOGETHER, SOUNDNESS, definitions, verdict, verify
-from prbench.scorecard import ScorecardModelConfig, make_scorecard, make_settings, scorecard_tables
+from prbench.scorecard import ScorecardConfig, ScorecardModelConfig, make_scorecard, scorecard_tables
 from prbench.scorecard.card import _generic_contexts
 from prbench.show import render
 from prbench.types import Post
@@ -109,7 +109,7 @@ def test_the_scorecard_has_a_column_a_table_and_json(suites, tmp_path):
         {"address": "py:planted_models:misled", "context": "oracle"},
     ]
     values = {"suite": str(suites / "pairs.jsonl"), "generic": str(tmp_path / "generic.jsonl"), "resamples": 100}
-    card = make_scorecard(make_settings({**values, "models": models, "latency_pairs": 0}), tmp_path / "out")
+    card = make_scorecard(ScorecardConfig.of(**{**values, "models": models, "latency_pairs": 0}), tmp_path / "out")
     blind, (costly, free, leaking) = card.rows[:4], card.rows[4:]
     assert [row.soundness for row in (*blind, leaking)] == [None] * 5
     assert (costly.generic.value, costly.soundness.value) == (1.0, -1.0)

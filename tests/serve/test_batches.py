@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from prbench.models import ModelCard
 from prbench.serve.batching import Batcher, OverloadedError, QueueLimits
-from prbench.serve.gathering import Waiting, gather
+from prbench.serve.gathering import Waiting, next_batch
 from prbench.serve.items import ItemError, ScoreItem
 from prbench.serve.metrics import Metrics
 from prbench.types import AnswerView
@@ -106,7 +106,7 @@ def test_a_request_larger_than_a_batch_is_cut_and_put_together_again():
 def test_everybody_gets_into_a_batch_and_the_first_always(waiting, most):
     left = list(enumerate(waiting))
     for _ in range(len(waiting)):
-        chosen = gather([Waiting(*key) for _, key in left], most)
+        chosen = next_batch([Waiting(*key) for _, key in left], most)
         assert 0 in chosen
         assert len(chosen) == len(set(chosen)) <= most
         assert len(chosen) == len(left) or 2 * len(chosen) >= most
@@ -145,7 +145,7 @@ def test_equal_items_are_asked_once_unless_the_model_samples():
     batcher = Batcher(model, show, QueueLimits(max_wait_s=0.01), metrics)
     assert run(batcher.score(items("a", "b", "a", "a"))) == [expected(answer) for answer in "abaa"]
     assert [len(batch) for batch in model.batches] == [2]
-    assert metrics.shared.value() == 2
+    assert b"prbench_items_shared_total 2.0\n" in metrics.text()
     batcher.stop()
 
     dice = Recorder()
@@ -324,7 +324,7 @@ def test_what_nobody_waits_for_is_not_asked(start):
         with pytest.raises(httpx.ReadTimeout):
             httpx.post(f"{client.base_url}/score", json=gone, timeout=0.2)
         for _ in range(400):
-            if 'prbench_errors_total{kind="disconnected"} 1' in client.get("/metrics").text:
+            if 'prbench_errors_total{kind="disconnected"} 1.0' in client.get("/metrics").text:
                 break
             time.sleep(0.01)
         model.gate.set()

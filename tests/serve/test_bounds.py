@@ -11,7 +11,7 @@ import pytest
 from prbench.models import ModelCard
 from prbench.serve import RewardClient
 from prbench.serve.batching import Batcher, OverloadedError, QueueLimits
-from prbench.serve.gathering import Waiting, gather, load_of, waiting_of
+from prbench.serve.gathering import Waiting, load_of, next_batch, waiting_of
 from prbench.serve.items import ScoreItem, TooManyError
 from prbench.serve.metrics import Metrics
 from prbench.types import AnswerView, Channel, Message, Outcome, Prompt
@@ -211,9 +211,9 @@ def test_a_long_request_gets_its_turn_while_short_ones_keep_coming():
 
 def test_a_batch_is_cut_by_cost_but_candidates_share_their_prompt():
     alike = [Waiting("ann", "Tea?", own=100, shared=50_000) for _ in range(8)]
-    assert gather(alike, most=32, budget=10_000) == list(range(8))
+    assert next_batch(alike, most=32, budget=10_000) == list(range(8))
     unlike = [Waiting("ann", f"{n}?", own=100, shared=4_000) for n in range(8)]
-    assert gather(unlike, most=32, budget=10_000) == [0, 1]
+    assert next_batch(unlike, most=32, budget=10_000) == [0, 1]
 
 
 class Diligent(Adaptive):

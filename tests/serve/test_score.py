@@ -6,6 +6,7 @@ import time
 
 import httpx
 import pytest
+from prometheus_client import generate_latest
 
 from prbench.data import Suite
 from prbench.errors import ModelError
@@ -230,7 +231,7 @@ def test_overload_is_told_with_a_time_to_come_again(start, ask):
         for number, thread in enumerate(waiting):
             thread.start()
             wait_until(lambda: model.batches)
-            wait_for(client, f"prbench_queue_items {2 * number}\n")
+            wait_for(client, f"prbench_queue_items {2 * number}.0\n")
         refused = client.post("/score", json={"items": [item("x")]})
         model.gate.set()
         for thread in waiting:
@@ -258,18 +259,28 @@ def test_metrics_count_what_happened(start, ask):
         page = client.get("/metrics").text
     lines = page.splitlines()
     for line in (
-        'prbench_requests_total{path="/score",status="207"} 1',
-        'prbench_requests_total{path="/score",status="400"} 1',
-        "prbench_items_total 3",
-        'prbench_errors_total{kind="invalid"} 1',
-        'prbench_errors_total{kind="request"} 1',
-        "prbench_items_shared_total 1",
-        "prbench_batch_items_count 1",
-        "prbench_batch_items_sum 4",
-        "prbench_queue_items 0",
+        'prbench_requests_total{path="/score",status="207"} 1.0',
+        'prbench_requests_total{path="/score",status="400"} 1.0',
+        "prbench_items_total 3.0",
+        'prbench_errors_total{kind="invalid"} 1.0',
+        'prbench_errors_total{kind="request"} 1.0',
+        "prbench_items_shared_total 1.0",
+        "prbench_batch_items_count 1.0",
+        "prbench_batch_items_sum 4.0",
+        "prbench_queue_items 0.0",
     ):
         assert line in lines
     assert [line for line in lines if line.startswith("prbench_request_seconds_count")]
+
+
+def test_each_server_counts_for_itself(start, ask, tmp_path):
+    with start(Faulty()) as one, start(Faulty(), state=tmp_path / "other.jsonl") as other:
+        ask(one, item("one"), item("two"))
+        pages = [client.get("/metrics") for client in (one, other)]
+    assert "prbench_items_total 2.0\n" in pages[0].text
+    assert "prbench_items_total 0.0\n" in pages[1].text
+    assert pages[0].headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert b"prbench_items" not in generate_latest()  # of the program that they are part of
 
 
 @pytest.mark.parametrize(

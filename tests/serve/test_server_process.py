@@ -21,7 +21,7 @@ from prbench.serve import ServeConfig, serve
 from serve_models import known_score
 from small_suite import mirrored
 
-TESTS = Path(__file__).parents[1]
+SUPPORT = Path(__file__).parents[1] / "support"
 START_S = 90
 CLIENTS = 64
 PAIRS = mirrored(couples=3, questions=4)
@@ -40,7 +40,7 @@ def command(folder, *options):
 
 
 def environment():
-    path = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
+    path = os.pathsep.join(filter(None, [str(SUPPORT), os.environ.get("PYTHONPATH")]))
     return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
 
 
@@ -104,7 +104,7 @@ def test_64_clients_at_once_get_their_own_answers_and_all_of_them(tmp_path):
         assert process.wait(30) == 0
     assert wrong == [[]] * CLIENTS
     items = sum(1 + (number + turn) % 4 for number in range(CLIENTS) for turn in range(5))
-    assert f"prbench_items_total {items}\n" in page
+    assert f"prbench_items_total {items}.0\n" in page
     batches = int(re.search(r"^prbench_batch_items_count (\d+)", page, re.MULTILINE)[1])
     assert batches < items / 4  # they were scored together
 
@@ -117,7 +117,7 @@ def test_told_to_stop_it_answers_what_it_has_and_refuses_the_rest(tmp_path):
         async with httpx.AsyncClient(base_url=url, timeout=60, limits=limits) as client:
             body = [{"items": [item(PAIRS[0], answer)]} for answer in answers]
             accepted = [asyncio.ensure_future(client.post("/score", json=one)) for one in body]
-            while "prbench_queue_items 0\n" in (await client.get("/metrics")).text:
+            while "prbench_queue_items 0.0\n" in (await client.get("/metrics")).text:
                 await asyncio.sleep(0.01)
             while sum(map(int, re.findall(r"queue_items (\d+)", (await client.get("/metrics")).text))) < 8:
                 await asyncio.sleep(0.01)
@@ -147,7 +147,7 @@ def test_told_twice_it_does_not_wait_and_does_not_claim_that_all_was_answered(tm
         ThreadPoolExecutor(1) as pool,
     ):
         asked = pool.submit(httpx.post, f"{url}/score", json=body, timeout=60)
-        while "prbench_batch_items_count 0\n" in httpx.get(f"{url}/metrics").text:
+        while "prbench_batch_items_count 0.0\n" in httpx.get(f"{url}/metrics").text:
             assert not asked.done()
         process.send_signal(signal.SIGTERM)
         while httpx.get(f"{url}/health").status_code != 503:

@@ -5,6 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from pair_factory import make_pair
 from prbench.cli import app
 from prbench.config import RunConfig
 from prbench.data import Suite, load_pairs
@@ -12,13 +13,13 @@ from prbench.errors import BudgetError, ConfigError
 from prbench.models.python import wrap
 from prbench.stress import CHANGES, read_paraphrases, stress, stress_tables
 from prbench.stress.changes import make_changes, retype, strip_markdown, swap_names
-from prbench.types import Pair, Post
+from prbench.types import Post
 
 
 def pairs(count=12):
     posts = tuple(Post(id=str(n), text=f"Post {n} about Ruth.") for n in range(6))
     return [
-        Pair(
+        make_pair(
             id=str(n),
             user=f"u{n % 4}",
             question=f"Question {n}?",

@@ -14,6 +14,7 @@ from markupsafe import escape
 
 import study_world
 from fake_server import FakeServer, Fault
+from pair_factory import make_pair
 from prbench.config import ModelOptions
 from prbench.data import Suite
 from prbench.errors import ConfigError, RunError, StudyError
@@ -21,10 +22,10 @@ from prbench.models import load_generator, load_model
 from prbench.stats.best_of import expected_best_of
 from prbench.studies import read_study
 from prbench.studies.best_of_n import (
+    BestOfNConfig,
     RewardModelConfig,
     best_of_n,
     best_of_n_tables,
-    make_settings,
     parse_model,
     read_curves,
 )
@@ -35,7 +36,6 @@ from prbench.studies.best_of_n.outcome import Entered, World, common_lines, mode
 from prbench.studies.best_of_n.scores import read_scores
 from prbench.studies.policy import STYLES
 from prbench.studies.sections import study_page
-from prbench.types import Pair
 from study_world import HashJudge, Scribe, world
 
 MODELS = ["longer", "random", "py:small_suite:follows_posts", "noised-oracle:0", "noised-oracle:0.7"]
@@ -49,7 +49,7 @@ def settings(**changes):
         "resamples": 100,
         "models": [parse_model(text) for text in MODELS],
     }
-    return make_settings({**values, **changes})
+    return BestOfNConfig.of(**{**values, **changes})
 
 
 def run(out: Path, *, judge=None, policy=None, until="study", suite=None, heard=None, **changes):
@@ -463,10 +463,7 @@ def test_a_limit_keeps_couples_whole_and_lies_within_a_larger_one():
 
 
 def test_fewer_of_the_suites_own_answers_are_drawn_by_seed():
-    pairs = [
-        Pair(id=str(number), user="ann", question="Tea?", chosen=f"{number:02} yes", rejected=f"{number:02} no")
-        for number in range(12)
-    ]
+    pairs = [make_pair(str(number), chosen=f"{number:02} yes", rejected=f"{number:02} no") for number in range(12)]
     drawn = {seed: [one.text for one in suite_candidates(pairs, seed)["Tea?"]] for seed in range(3)}
     assert drawn[0] == [one.text for one in suite_candidates(pairs[::-1], 0)["Tea?"]]
     assert all(sorted(texts) == sorted(drawn[0]) for texts in drawn.values())
@@ -501,7 +498,7 @@ def test_what_is_typed_wrongly_is_said_in_the_users_words():
         parse_model("plan=longer")
     with pytest.raises(ConfigError, match="the noise 'x' is not a number"):
         settings(models=[{"address": "noised-oracle:x"}])
-    with pytest.raises(ConfigError, match="somebody must write the candidates"):
+    with pytest.raises(ConfigError, match="no policy writes the candidates"):
         settings(policy="")
     with pytest.raises(ConfigError, match=r"models\.0\.address"):
         settings(models=[{"address": ""}])
@@ -528,12 +525,12 @@ def test_a_real_language_model_writes_and_real_models_choose(tmp_path, tiny_poli
         ],
     }
     heard: list[str] = []
-    found = best_of_n(make_settings(values), tmp_path, suite=world(), say=heard.append)
+    found = best_of_n(BestOfNConfig.of(**values), tmp_path, suite=world(), say=heard.append)
     candidates = read_candidates(tmp_path / "candidates.jsonl")
     assert any(one.tokens_out > 0 for one in candidates.values())
     assert load_generator(f"lm:{tiny_policy}").card.revision
     assert set(found.models) == {f"hf:{tiny_reward_model}", "longer"}
-    again = best_of_n(make_settings(values), tmp_path, suite=world(), say=heard.append)
+    again = best_of_n(BestOfNConfig.of(**values), tmp_path, suite=world(), say=heard.append)
     assert again == found
 
 

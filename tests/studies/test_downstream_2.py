@@ -13,8 +13,8 @@ from on_policy import on_policy_pairs
 
 from prbench import load_pairs
 from prbench.data import Suite
-from prbench.studies.benchmark import earned, gather
-from prbench.studies.best_of_n import make_settings
+from prbench.studies.benchmark import earned, read_benchmarks
+from prbench.studies.best_of_n import BestOfNConfig
 from prbench.studies.best_of_n.candidates import Candidate
 from prbench.studies.best_of_n.items import split_pairs, study_items
 from study_world import world
@@ -57,7 +57,7 @@ def test_the_study_files_are_what_best_of_n_reads(tmp_path, monkeypatch):
     place = downstream_2.Place(PLAN, Path("work"), "lm:smollm2")
     for kind, slow in (("styles", False), ("poles", False), ("styles", True)):
         file = downstream_2.study_file(place, kind, slow=slow)
-        found = make_settings(tomllib.loads((tmp_path / file).read_text("utf-8")))
+        found = BestOfNConfig.of(**tomllib.loads((tmp_path / file).read_text("utf-8")))
         assert bool(found.poles) == (kind == "poles")
         assert found.limit == (PLAN["slow_pairs"] if slow else None)
         assert ("lm:smollm2#rate" in [one.address for one in found.models]) == slow
@@ -103,7 +103,7 @@ def test_best_of_four_counts_a_row_once(tmp_path, monkeypatch):
     file = write_pairs(pairs, tmp_path / "four.jsonl")
     for name in ("longer", "overlap"):
         evaluate(name, file, contexts=["none"], resamples=100, out=tmp_path / "runs" / name, cache=False)
-    (benchmark,) = gather([tmp_path / "runs"])
+    (benchmark,) = read_benchmarks([tmp_path / "runs"])
     found = earned(benchmark, [Wanted("longer", "none"), Wanted("overlap", "none")])
     assert found.items.scores.shape == (2, 60)
     per_pair = benchmark.runs["longer"].result.contexts["none"].accuracy.value

@@ -5,7 +5,7 @@ import pytest
 from prbench import load_pairs
 from prbench.errors import ConfigError
 from prbench.studies import read_study
-from prbench.studies.best_of_n import best_of_n, best_of_n_tables, make_settings, parse_model
+from prbench.studies.best_of_n import BestOfNConfig, best_of_n, best_of_n_tables, parse_model
 from prbench.studies.best_of_n.candidates import read_candidates
 from prbench.texts import nonsense
 from prbench.types import Outcome
@@ -35,7 +35,7 @@ class Babbling(Scribe):
 def run(out, policy, **changes):
     values = {"policy": "scribe", "n": 10, "judge_pairs": 24, "resamples": 100, "poles": POLES}
     values["models"] = [parse_model("longer"), parse_model("py:small_suite:follows_posts")]
-    settings = make_settings({**values, **changes})
+    settings = BestOfNConfig.of(**{**values, **changes})
     heard = []
     return best_of_n(settings, out, suite=world(), policy=policy, judge=HashJudge(), say=heard.append)
 
@@ -69,7 +69,7 @@ def test_what_cannot_be_instructed_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="no instructions for the two poles of axis 'colour'"):
         run(tmp_path, Obedient(), poles={"colour": {"red": "Recommend red things."}})
     with pytest.raises(ConfigError, match="are needed for the instructed truth"):
-        make_settings({"policy": "scribe", "truth": "instructed"})
+        BestOfNConfig.of(**{"policy": "scribe", "truth": "instructed"})
 
 
 def test_nonsense_is_drawn_again_where_that_is_asked(tmp_path):

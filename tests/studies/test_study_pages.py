@@ -13,7 +13,7 @@ from prbench.errors import StudyError
 from prbench.models import BASELINES
 from prbench.show.charts.gains import gain_histogram
 from prbench.show.charts.lines import ChartLine, LinePoint, line_chart
-from prbench.studies.best_of_n import best_of_n, make_settings, parse_model, read_settings
+from prbench.studies.best_of_n import BestOfNConfig, best_of_n, parse_model, read_settings
 from prbench.studies.best_of_n.section import best_of_n_section
 from prbench.studies.sections import study_page, study_section
 from study_world import HashJudge, Scribe, world
@@ -32,7 +32,9 @@ def study(tmp_path_factory) -> Path:
         "resamples": 100,
         "models": [*map(parse_model, models), {"address": "shorter", "label": "<b>short & sweet</b>"}],
     }
-    best_of_n(make_settings(values), folder, suite=world(), policy=Scribe(), judge=HashJudge(), say=lambda line: None)
+    best_of_n(
+        BestOfNConfig.of(**values), folder, suite=world(), policy=Scribe(), judge=HashJudge(), say=lambda line: None
+    )
     return folder
 
 
@@ -116,7 +118,7 @@ def test_the_command_refuses_k_beyond_n(tmp_path):
 
 
 def test_the_settings_of_the_committed_study_are_sound():
-    settings = make_settings(read_settings(ROOT / "studies" / "downstream.toml"))
+    settings = BestOfNConfig.of(**read_settings(ROOT / "studies" / "downstream.toml"))
     ranked = [model for model in settings.models if model.noise is None]
     assert len(ranked) >= 12
     reading = [model for model in ranked if model.context != "none" and model.address not in BASELINES]

@@ -8,11 +8,11 @@ import pytest
 from prbench import evaluate
 from prbench.config import RunConfig
 from prbench.errors import RunError
-from prbench.report.leaderboard import gather
+from prbench.report.leaderboard import read_boards
 from prbench.report.page import report_page
 from prbench.results import load_run, standings, verify, versus
 from prbench.run import Session
-from prbench.studies.benchmark import gather as gather_benchmarks
+from prbench.studies.benchmark import read_benchmarks
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +59,8 @@ def test_versions_are_not_compared(runs):
 
 
 def test_each_version_has_its_own_board_and_benchmark(runs):
-    found = gather([runs / name for name in ("first", "second")])
+    found = read_boards([runs / name for name in ("first", "second")])
     assert [board.suite for board in found.boards] == ["mirror@1", "mirror@2"]
-    assert [board.suite for board in gather([runs / "old"]).boards] == ["mirror@1"]
-    benchmarks = gather_benchmarks([runs / "old", runs / "second"])
+    assert [board.suite for board in read_boards([runs / "old"]).boards] == ["mirror@1"]
+    benchmarks = read_benchmarks([runs / "old", runs / "second"])
     assert [benchmark.suite for benchmark in benchmarks] == ["mirror@1", "mirror@2"]

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import tiny_models
+from pair_factory import make_pair
 from prbench.errors import ConfigError, DataError
 from prbench.train.contrast import ContrastConfig, train_contrast
 from prbench.train.contrast_fit import aspect_lines
@@ -17,7 +18,7 @@ AXES = Axes({"tea": {"blue", "green"}, "food": {"red", "white"}})
 
 
 def pair(axis: str, pole: str, *aspects: str) -> Pair:
-    return Pair(
+    return make_pair(
         id=axis,
         user="ann",
         question="Tea?",

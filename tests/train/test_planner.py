@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import tiny_models
+from pair_factory import make_pair
 from prbench.config import ModelOptions
 from prbench.errors import AddressError, DataError, ModelError, RunError
 from prbench.models.local.lm import load_generator
@@ -35,7 +36,7 @@ TITLES = {"train": "wants it {}", "validation": "it is {}", "test": "it be {}"}
 def planted(split: str, users: int) -> list[Pair]:
     """Users whose only post names a colour, and whose one expectation is that colour."""
     return [
-        Pair(
+        make_pair(
             id=f"{split}-{number}-{topic}",
             user=f"{split}-{number}",
             question=f"{split} {topic}?",
@@ -133,7 +134,7 @@ def test_saved_and_opened_again_it_writes_the_same_in_another_process(base, trai
         "from test_planner import plans, planted\n"
         "print(json.dumps({k: p.raw for k, p in plans('lm:' + sys.argv[1], planted('validation', 2)).items()}))"
     )
-    places = json.dumps([str(Path(__file__).parent), str(Path(__file__).parent.parent)])
+    places = json.dumps([str(Path(__file__).parent), str(Path(__file__).parents[1] / "support")])
     there = subprocess.run([sys.executable, "-c", code, str(out), places], capture_output=True, text=True, check=False)
     assert there.returncode == 0, there.stderr
     assert json.loads(there.stdout.splitlines()[-1]) == here

@@ -88,8 +88,8 @@ student("user-bt", train, validation, Path(sys.argv[2]), **options).run(tell)
 def test_a_killed_training_ends_with_the_same_weights(tmp_path: Path) -> None:
     whole = _training(tmp_path / "whole")
     whole.run()
-    tests = str(Path(__file__).parents[1])
-    command = [sys.executable, "-c", KILLED, tests, str(tmp_path / "killed")]
+    support = str(Path(__file__).parents[1] / "support")
+    command = [sys.executable, "-c", KILLED, support, str(tmp_path / "killed")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert [process.stdout.readline().strip() for _ in range(3)] == ["1", "2", "3"]

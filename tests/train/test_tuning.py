@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 from torch import nn
 
 import tiny_models
+from pair_factory import make_pair
 from prbench.config import ModelOptions
 from prbench.data.passages import Passage
 from prbench.errors import ConfigError, ModelError, RunError
@@ -207,7 +208,7 @@ def test_the_answers_of_questions_that_have_a_flawed_one() -> None:
 
 
 def test_posts_that_are_evidence_of_a_stance() -> None:
-    pair = Pair(
+    pair = make_pair(
         id="1",
         user="ann",
         question="Tea?",
@@ -259,7 +260,7 @@ def test_frozen_states_give_what_the_whole_encoder_gives(base: str) -> None:
 def test_wishes_and_lines_of_rubrics_are_texts_that_show_a_stance() -> None:
     said = Passage(axis="tea", pole="blue", kind="wish", situation="blue tea", text="Blue tea, please.")
     aspect = Aspect(aspect="Wants red food")
-    shown = Pair(
+    shown = make_pair(
         id="1", user="ann", question="Food?", chosen="Red.", rejected="White.", rubric_aspects=(aspect,),
         tags={"axis": "food", "pole": "red"},
     )  # fmt: skip

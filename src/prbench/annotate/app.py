@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from prbench.annotate import handlers, pages
 from prbench.annotate.guard import Guard, UnreadableForm, read_form
-from prbench.annotate.requests import Handler, RequestRefused, Visit
+from prbench.annotate.requests import Handler, RequestRefused, StudyRequest
 from prbench.annotate.store import Store
 from prbench.annotate.study import read_study
 from prbench.errors import FileError
@@ -39,7 +39,7 @@ def make_app(store: Store, hosts: Collection[str], *, secure: bool = False) -> S
             posted = request.method == "POST" and act is not None
             form = await read_form(request) if posted else {}
             handler = act if posted and act is not None else show
-            return await run_in_threadpool(handler, Visit(store, study, request, form, secure))
+            return await run_in_threadpool(handler, StudyRequest(store, study, request, form, secure))
 
         return Route(path, endpoint, methods=["GET", "POST"] if act else ["GET"])
 
@@ -64,8 +64,8 @@ def make_app(store: Store, hosts: Collection[str], *, secure: bool = False) -> S
     return Starlette(routes=routes, exception_handlers=failures, middleware=[Middleware(Guard, hosts=hosts)])
 
 
-def _static(visit: Visit) -> Response:
-    kind, text = pages.assets().get(visit.request.path_params["name"], ("", ""))
+def _static(asked: StudyRequest) -> Response:
+    kind, text = pages.assets().get(asked.request.path_params["name"], ("", ""))
     if not kind:
         raise HTTPException(404)
     return Response(text, media_type=kind)

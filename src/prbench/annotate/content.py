@@ -105,7 +105,7 @@ class StudyContent(NamedTuple):
     """Posts that people wrote, by annotator; mode self only."""
 
 
-def gather(store: Store) -> StudyContent:
+def read_content(store: Store) -> StudyContent:
     """Read a study as it stands, in one view of the file."""
     study = read_study(store)
     with checked(store.path, raises=ConfigError, hint="restore the file from a copy"), store.reading() as connection:

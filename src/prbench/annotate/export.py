@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from prbench.annotate.content import AnnotatorJudgment, PairTexts, StudyContent, gather
+from prbench.annotate.content import AnnotatorJudgment, PairTexts, StudyContent, read_content
 from prbench.annotate.store import Store
 from prbench.data import write_pairs
 from prbench.errors import ConfigError
@@ -29,9 +29,9 @@ def export(store: Store, folder: Path) -> dict[Path, int]:
     Raises:
         ConfigError: If nothing was judged yet.
     """
-    found = gather(store)
+    found = read_content(store)
     if not found.judgments:
-        raise ConfigError(f"{str(store.path)!r} holds no judgment yet", hint="export once somebody has judged a pair")
+        raise ConfigError(f"{str(store.path)!r} holds no judgment yet", hint="export when a pair has been judged")
     tables: dict[str, list[Row]] = {"annotations.jsonl": list(_annotations(found))}
     if found.study.mode == "self":
         tables |= {

@@ -13,7 +13,7 @@ import numpy as np
 from prbench.annotate.agreement import Label, fleiss, krippendorff_nominal, krippendorff_ordinal, with_interval
 from prbench.annotate.answer import DIMENSIONS
 from prbench.annotate.claim import Equivalence, StudyClaim, judge, judge_preference, judge_quality, tost
-from prbench.annotate.content import AnnotatorJudgment, AnnotatorSummary, Side, StudyContent, gather
+from prbench.annotate.content import AnnotatorJudgment, AnnotatorSummary, Side, StudyContent, read_content
 from prbench.annotate.store import Store
 from prbench.annotate.study import AnnotationStudy
 from prbench.stats import Clusters, Estimate, difference_interval, mean_interval, wilson
@@ -123,7 +123,7 @@ def find(store: Store, *, margin: float = 0.5, seed: int = 0, resamples: int = R
         seed: Seed of the bootstrap.
         resamples: Behind each interval.
     """
-    found = gather(store)
+    found = read_content(store)
     scored = found.study.mode == "pairs"
     quality = {name: _dimension(found.judgments, name, margin, seed, resamples) for name in DIMENSIONS if scored}
     preference = _preference(found.judgments, scored, seed, resamples)

@@ -16,7 +16,7 @@ _ROOM = "prbench.annotate"
 DIMENSION_TEXTS = {
     "factuality": "is what it says true, as far as you can tell?",
     "relevance": "does it answer this question?",
-    "helpfulness": "would it help somebody who asks this?",
+    "helpfulness": "would it help a person who asks this?",
 }
 
 

@@ -1,6 +1,6 @@
 """Identity of an annotator: an invitation, a session, a form's token.
 
-Only hashes of secrets are kept. Only hashes of secrets are kept.
+Only hashes of secrets are kept.
 
 Secrets are 192 random bits, so a plain SHA-256 is enough to keep them: none can be guessed, with or without the hash.
 """

@@ -35,7 +35,7 @@ class RequestRefused(Exception):
 
 
 @dataclass(frozen=True)
-class Visit:
+class StudyRequest:
     """One request, with what answers to it need."""
 
     store: Store
@@ -58,7 +58,7 @@ class Visit:
     def session(self, connection: sqlite3.Connection) -> AnnotatorSession:
         """Return the session of the visitor; a form must carry its token.
 
-        Asked in the transaction that acts on it. Asked in the transaction that acts on it.
+        Asked in the transaction that acts on it.
         """
         found = people.find_session(connection, self.request.cookies.get(self.cookie, ""))
         if found is None:
@@ -75,7 +75,7 @@ class Visit:
         return response
 
 
-Handler = Callable[[Visit], Response]
+Handler = Callable[[StudyRequest], Response]
 
 
 def go(address: str) -> RedirectResponse:

@@ -1,6 +1,6 @@
 """Design of a study: which pairs, shown to whom, in which order.
 
-Drawn once, when the study is made, and kept. Drawn once, when the study is made, and kept.
+Drawn once, when the study is made, and kept.
 
 A study whose file is there already is continued, if the suite and the options are the same.
 """
@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple
 from prbench._version import __version__
 from prbench.annotate.people import invite, now
 from prbench.annotate.store import Store
+from prbench.config import Config
 from prbench.data import DatasetRecord, Suite
 from prbench.errors import ConfigError
 from prbench.files import check_model, disk_errors
@@ -27,7 +28,7 @@ Mode = Literal["pairs", "self"]
 _RESTORE = "restore the file from a copy"
 
 
-class AnnotationConfig(NamedTuple):
+class AnnotationConfig(Config):
     """Settings of the organiser."""
 
     mode: Mode = "pairs"
@@ -159,7 +160,7 @@ def _plan(suite: Suite, options: AnnotationConfig) -> tuple[AnnotationStudy, lis
         suite = suite.filter(lambda pair: bool(pair.profile), "with a profile")
         if not len(suite):
             raise ConfigError(
-                "no pair has a profile, so nobody could say what its user prefers",
+                "no pair has a profile, so annotators cannot tell what its user prefers",
                 hint="--mode self lets people judge for themselves",
             )
     else:

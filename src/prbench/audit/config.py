@@ -6,14 +6,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from prbench.errors import ConfigError, did_you_mean
+from prbench.config import Config
+from prbench.errors import ConfigError
 from prbench.files import read_toml
-from prbench.types import Frozen
 
 
-class AuditConfig(Frozen):
+class AuditConfig(Config):
     """Thresholds of an audit.
 
     Example:
@@ -90,13 +90,7 @@ def load_settings(path: Path) -> AuditConfig:
     shipped = _shipped()
     exempt = own.get("exempt", {})
     merged = {**shipped, **own, "exempt": {**shipped["exempt"], **exempt} if isinstance(exempt, dict) else exempt}
-    try:
-        return AuditConfig.model_validate(merged)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        hint = did_you_mean(place, AuditConfig.model_fields) if first["type"] == "extra_forbidden" else "mend that line"
-        raise ConfigError(f"{path}: {place}: {first['msg']}", hint=hint) from error
+    return AuditConfig.of(str(path), **merged)
 
 
 def _shipped() -> dict[str, Any]:

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 
 from pydantic import Field, field_validator
 
+from prbench.config import Config
 from prbench.errors import ConfigError
-from prbench.types import Frozen
 
 SPLITS = ("train", "validation", "test", "seen-users")
 TRAIN, VALIDATION, TEST, SEEN_USERS = range(4)
 
 
-class MirrorConfig(Frozen):
+class MirrorConfig(Config):
     """Settings for turning a log into a mirrored suite.
 
     Example:

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-# Nothing is told to anybody, and lines from inside Ray do not come between our own.
+# No usage is reported, and lines from inside Ray do not come between our own.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
 if "RAY_ADDRESS" not in os.environ:
@@ -32,11 +32,11 @@ from prbench.calls.worker import ModelOrigin, WorkerModel, WorkerReport, work_on
 from prbench.calls.workers import cores, most_workers
 from prbench.errors import ConfigError
 from prbench.types import Outcome
+from prbench.web import LOOPBACK
 
 MOST_CALLS = 128
 """Largest number of calls in one shard. Its answers come all at once, so it is smaller than a shard for a worker that
 sends them one by one."""
-LOOPBACK = "127.0.0.1"
 DIED = "the worker that was asked died"
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from prbench.cli.app import Format, FormatOption
+from prbench.cli import options as shared
+from prbench.cli.options import Format, read_columns, whole
 
 if TYPE_CHECKING:
     from prbench.annotate.study import Opened
@@ -56,7 +57,7 @@ def _root() -> None:
 @annotate_app.command()
 def serve(
     suite: Annotated[str, typer.Argument(help="Suite name, file or folder.", metavar="SUITE")],
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8765,
+    port: shared.PortOption = 8765,
     db: Annotated[Path, typer.Option(help="The study's file; one that is there is continued.")] = Path(
         "annotations.sqlite"
     ),
@@ -68,8 +69,8 @@ def serve(
     mode: Annotated[
         ModeName, typer.Option(help="pairs: for the user who asked; self: with posts of their own, for themselves.")
     ] = ModeName.pairs,
-    split: Annotated[str, typer.Option(help="Part of the suite; 'all' for all of it.")] = "all",
-    column: Annotated[list[str] | None, typer.Option(help="FIELD=COLUMN of your file; repeatable.")] = None,
+    split: shared.SplitOption = "all",
+    column: shared.ColumnOption = None,
     new_links: Annotated[
         bool, typer.Option("--new-links", help="New invitation links; the old ones stop working.")
     ] = False,
@@ -81,7 +82,9 @@ def serve(
     from prbench.annotate.study import AnnotationConfig, open_study
 
     server.require_extra()
-    options = AnnotationConfig(mode.value, _names(annotators, names), pairs or None, overlap, seed)
+    options = AnnotationConfig.of(
+        "--", mode=mode.value, names=_names(annotators, names), pairs=pairs or None, overlap=overlap, seed=seed
+    )
     place = server.listen(host, port, url)
     try:
         opened = open_study(db, _load(suite, split, column or []), options)
@@ -98,9 +101,9 @@ def report(
     study: StudyArgument,
     margin: Annotated[float, typer.Option(min=0.01, max=4, help="Ratings this close count as equal quality.")] = 0.5,
     seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap.")] = 0,
-    resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples behind each interval.")] = 2000,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Also write the JSON to this file.")] = None,
-    format: FormatOption = Format.table,
+    resamples: shared.ResamplesOption = 2000,
+    out: shared.JsonFileOption = None,
+    format: shared.FormatOption = Format.table,
 ) -> None:
     """Say what the annotations carry: quality, preference, agreement, and whether the paper's claim holds here."""
     import json
@@ -146,12 +149,11 @@ def _names(annotators: int | None, names: str | None) -> tuple[str, ...]:
 
 
 def _load(suite: str, split: str, column: list[str]) -> "Suite":
-    from prbench.cli.commands import read_columns
     from prbench.data import load_pairs
 
     built = [Path(suite, name) for name in ("pairs.parquet", "pairs.jsonl")]
     source = next((str(path) for path in built if path.is_file()), suite)  # a folder that `prbench build` made
-    return load_pairs(source, split=None if split == "all" else split, columns=read_columns(column))
+    return load_pairs(source, split=whole(split), columns=read_columns(column))
 
 
 def _announce(opened: "Opened", place: Any, host: str, new_links: bool) -> None:
@@ -169,7 +171,7 @@ def _announce(opened: "Opened", place: Any, host: str, new_links: bool) -> None:
     shown = f"{study.pairs} pairs of {study.dataset.name}, each seen by {study.overlap}"
     invitations = opened.invitations or (renew_invitations(opened.store) if new_links else ())
     if invitations:
-        typer.echo(f"study: {opened.store.path}    ({shown})\none link for each person, kept by nobody else:")
+        typer.echo(f"study: {opened.store.path}    ({shown})\none link for each person, for that person alone:")
         typer.echo("\n".join(server.links(place, invitations)))
     else:
         typer.echo(f"study continued: {opened.store.path}    ({shown})")

@@ -1,13 +1,16 @@
 """The commands and their options; what they do is in `commands`, imported when one is called."""
 
+from copy import copy
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, get_type_hints
+from typing import Annotated, get_args, get_type_hints
 
 import typer
 
 from prbench._version import __version__
+from prbench.cli import options as shared
 from prbench.cli.config_file import read_config_file
+from prbench.cli.options import Dtype, Format, Structured, model_options, read_columns, whole
 
 app = typer.Typer(
     name="prbench",
@@ -19,37 +22,11 @@ app = typer.Typer(
 )
 
 
-class Format(StrEnum):
-    """Formats of the output."""
-
-    table = "table"
-    md = "md"
-    csv = "csv"
-    json = "json"
-    latex = "latex"
-
-
 class EngineName(StrEnum):
     """Engines that ask local models."""
 
     local = "local"
     ray = "ray"
-
-
-class Dtype(StrEnum):
-    """Precision of local weights."""
-
-    float32 = "float32"
-    bfloat16 = "bfloat16"
-    float16 = "float16"
-
-
-class Structured(StrEnum):
-    """Whether a judge is held to a JSON schema."""
-
-    off = "off"
-    auto = "auto"
-    json_schema = "json-schema"
 
 
 class Tracker(StrEnum):
@@ -65,7 +42,6 @@ class Quantize(StrEnum):
     int8 = "int8"
 
 
-FormatOption = Annotated[Format, typer.Option("--format", help="How the tables look.")]
 ContextOption = Annotated[str | None, typer.Option("--context", help="Default: profile, else the first in common.")]
 
 
@@ -81,7 +57,7 @@ def _root(
 @app.command()
 def run(
     model: Annotated[str, typer.Option("--model", "-m", help="Model address; `prbench models` lists the kinds.")],
-    suite: Annotated[str, typer.Option("--suite", "-s", help="Suite name, file, or NAME=FOLDER.")] = "mirror",
+    suite: shared.SuiteOption = "mirror",
     context: Annotated[
         str,
         typer.Option(
@@ -90,7 +66,7 @@ def run(
             help="Comma-separated, such as none,profile,recent@5,opposite; `prbench explain` lists and explains them.",
         ),
     ] = "none,profile,other",
-    split: Annotated[str, typer.Option(help="Part of the suite; 'all' for all of it.")] = "test",
+    split: shared.SplitOption = "test",
     limit: Annotated[int | None, typer.Option(min=1, help="At most so many pairs (whole mirrored couples).")] = None,
     by: Annotated[list[str] | None, typer.Option("--by", help="Also report groups by this tag; repeatable.")] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Run folder; default below runs/.")] = None,
@@ -101,67 +77,54 @@ def run(
         float | None,
         typer.Option(min=0, max=1, help="Exit 1 if accuracy (own profile if shown, else the first context) is below."),
     ] = None,
-    max_cost: Annotated[float | None, typer.Option(min=0, help="Most US dollars to spend; needs a price.")] = None,
-    price: Annotated[str | None, typer.Option(help="IN,OUT[,CACHED] in US dollars per million tokens.")] = None,
-    template: Annotated[Path | None, typer.Option(help="Prompt template file in place of the built-in one.")] = None,
+    max_cost: shared.MaxCostOption = None,
+    price: shared.PriceOption = None,
+    template: shared.TemplateOption = None,
     planner: Annotated[str | None, typer.Option(help="Who writes plans; default: the model itself.")] = None,
     plans: Annotated[Path | None, typer.Option(help="A file of `prbench plan`, in place of a planner.")] = None,
-    ranker: Annotated[str, typer.Option(help="Who chooses posts: bm25, or an encoder's address.")] = "bm25",
+    ranker: shared.RankerOption = "bm25",
     seed: Annotated[int, typer.Option(help="Of resampling, --limit and the wrong users shown.")] = 0,
     repeats: Annotated[int, typer.Option(min=1, help="How often each question is asked.")] = 1,
     one_order: Annotated[bool, typer.Option("--one-order", help="Ask comparers once, not in both orders.")] = False,
-    column: Annotated[list[str] | None, typer.Option(help="FIELD=COLUMN of your file; repeatable.")] = None,
-    revision: Annotated[str | None, typer.Option(help="Revision of a hub suite.")] = None,
-    window: Annotated[int | None, typer.Option(min=1, help="Most tokens of a prompt.")] = None,
-    dtype: Annotated[Dtype, typer.Option(help="Precision of local weights.")] = Dtype.float32,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
-    device_map: Annotated[
-        str | None, typer.Option(help="Spread weights over devices: auto, balanced, sequential or a JSON file.")
-    ] = None,
-    max_memory: Annotated[
-        list[str] | None, typer.Option(help="DEVICE=SIZE that may be filled, e.g. 0=20GiB, cpu=30GiB; repeatable.")
-    ] = None,
+    column: shared.ColumnOption = None,
+    revision: shared.RevisionOption = None,
+    window: shared.WindowOption = None,
+    dtype: shared.DtypeOption = Dtype.float32,
+    device: shared.DeviceOption = "auto",
+    device_map: shared.DeviceMapOption = None,
+    max_memory: shared.MaxMemoryOption = None,
     quantize: Annotated[
         Quantize | None, typer.Option(help="Round a reward model's weights; what that changes is measured.")
     ] = None,
     quantize_sample: Annotated[
         int, typer.Option(min=0, help="Prompts scored before and after rounding; 0 measures nothing.")
     ] = 16,
-    trust_remote_code: Annotated[
-        bool,
-        typer.Option("--trust-remote-code", help="Run code that the checkpoint brings along, named and pinned."),
-    ] = False,
-    batch_tokens: Annotated[int, typer.Option(min=1, help="Most tokens in one forward pass.")] = 8192,
-    concurrency: Annotated[int, typer.Option(min=1, help="Requests under way at once.")] = 8,
+    trust_remote_code: shared.TrustOption = False,
+    batch_tokens: shared.BatchTokensOption = 8192,
+    concurrency: shared.ConcurrencyOption = 8,
     workers: Annotated[
         str | None, typer.Option(help="Processes that hold a copy of a local model, or auto. Default 1; on ray auto.")
     ] = None,
     engine: Annotated[EngineName, typer.Option(help="Worker processes here, or a Ray cluster.")] = EngineName.local,
-    timeout: Annotated[float, typer.Option(min=0.001, help="Seconds to wait for a reply.")] = 60.0,
-    retries: Annotated[int, typer.Option(min=0, help="How often a passing fault is tried again.")] = 4,
+    timeout: shared.TimeoutOption = 60.0,
+    retries: shared.RetriesOption = 4,
     expect_logit: Annotated[
         float | None, typer.Option(help="Known raw score of the probe (`prbench models probe`) on a vLLM server.")
     ] = None,
-    temperature: Annotated[float, typer.Option(min=0, help="Of judges that sample.")] = 0.0,
-    max_tokens: Annotated[int, typer.Option(min=1, help="Most tokens of a reply.")] = 1024,
-    key_env: Annotated[
-        str | None, typer.Option(help="Variable with the endpoint's key; default: the provider's own.")
-    ] = None,
-    body: Annotated[
-        list[str] | None, typer.Option(help="KEY=VALUE of every request, e.g. reasoning_effort=low; repeatable.")
-    ] = None,
-    structured: Annotated[
-        Structured, typer.Option(help="Hold a judge to a JSON schema: off, auto (where taken) or json-schema.")
-    ] = Structured.off,
-    logprobs: Annotated[bool, typer.Option("--logprobs", help="Ask for a verdict's log-probabilities.")] = False,
-    resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples behind each interval.")] = 2000,
+    temperature: shared.TemperatureOption = 0.0,
+    max_tokens: shared.MaxTokensOption = 1024,
+    key_env: shared.KeyOption = None,
+    body: shared.BodyOption = None,
+    structured: shared.StructuredOption = Structured.off,
+    logprobs: shared.LogprobsOption = False,
+    resamples: shared.ResamplesOption = 2000,
     allow_unfit: Annotated[
         bool, typer.Option(help="Count pairs that cannot be shown as invalid; else refuse.")
     ] = False,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Ask again what earlier runs have asked.")] = False,
+    no_cache: shared.NoCacheOption = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Ask everything anew; old records are kept aside.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
-    format: FormatOption = Format.table,
+    quiet: shared.QuietOption = False,
+    format: shared.FormatOption = Format.table,
     full: Annotated[bool, typer.Option("--full", help="Print all tables, not only what the verdict rests on.")] = False,
     page: Annotated[bool, typer.Option("--report", help="Also make report.html in the run's folder.")] = False,
     track: Annotated[
@@ -181,47 +144,16 @@ def run(
     """Evaluate one model on a suite, with and without the user's profile."""
     from prbench.cli import commands
 
-    options = {
-        "template": template,
-        "seed": seed,
-        "window": window,
-        "device": device,
-        "dtype": dtype.value,
-        "device_map": device_map,
-        "max_memory": commands.read_sizes(max_memory or []),
-        "quantize": None if quantize is None else quantize.value,
-        "quantize_sample": quantize_sample,
-        "trust_remote_code": trust_remote_code,
-        "batch_tokens": batch_tokens,
-        "concurrency": concurrency,
-        "timeout_s": timeout,
-        "retries": retries,
-        "temperature": temperature,
-        "max_tokens": max_tokens,
-        "price": commands.read_price(price),
-        "key_env": key_env,
-        "body": commands.read_body(body or []),
-        "structured": structured.value,
-        "logprobs": logprobs,
-        "expect_logit": expect_logit,
-    }
+    given = locals()
+    options = model_options(given, *_MODEL_OPTIONS)
+    straight = ("model", "suite", "ranker", "planner", "plans", "repeats", "seed", "limit", "revision")
     config = {
-        "suite": suite,
-        "split": None if split == "all" else split,
-        "model": model,
+        **{name: given[name] for name in (*straight, "allow_unfit", "resamples")},
+        "split": whole(split),
         "contexts": context,
-        "ranker": ranker,
-        "planner": planner,
-        "plans": plans,
         "orders": "first" if one_order else "both",
-        "repeats": repeats,
-        "seed": seed,
-        "limit": limit,
         "by": tuple(by or ()),
-        "columns": commands.read_columns(column or []),
-        "revision": revision,
-        "allow_unfit": allow_unfit,
-        "resamples": resamples,
+        "columns": read_columns(column),
         "options": options,
     }
     commands.run(
@@ -275,15 +207,28 @@ _PANELS = {
 }
 """Panels in which `run --help` lists an option; the task itself comes first, without a heading of its own."""
 
+_MODEL_OPTIONS = (
+    *("template", "seed", "window", "device", "dtype", "device_map", "max_memory", "quantize", "quantize_sample"),
+    *("trust_remote_code", "batch_tokens", "concurrency", "timeout", "retries", "temperature", "max_tokens", "price"),
+    *("key_env", "body", "structured", "logprobs", "expect_logit"),
+)
+
 for _panel, _names in _PANELS.items():
     for _name in _names:
-        get_type_hints(run, include_extras=True)[_name].__metadata__[0].rich_help_panel = _panel
+        _kind, _option = get_args(get_type_hints(run, include_extras=True)[_name])
+        _option = copy(_option)  # other commands share it
+        _option.rich_help_panel = _panel
+        run.__annotations__[_name] = Annotated[_kind, _option]
 
 
 @app.command()
 def explain(
     name: Annotated[
-        str | None, typer.Argument(help="A column, metric, effect, context, or `verdict`; without it, all names.")
+        str | None,
+        typer.Argument(
+            help="A column, metric, effect, context, or `verdict`; without it, all names.",
+            autocompletion=shared.metric_names,
+        ),
     ] = None,
 ) -> None:
     """Say what a number in the tables means."""
@@ -297,7 +242,7 @@ def compare(
     runs: Annotated[list[Path], typer.Argument(help="Two or more run folders.", metavar="RUN_A RUN_B…")],
     context: ContextOption = None,
     flips: Annotated[int, typer.Option(min=0, help="How many flipped pairs to list on each side.")] = 10,
-    format: FormatOption = Format.table,
+    format: shared.FormatOption = Format.table,
 ) -> None:
     """Compare runs on the pairs all of them judged: difference, interval, p, which pairs flipped."""
     from prbench.cli import commands
@@ -307,7 +252,8 @@ def compare(
 
 @app.command()
 def verify(
-    folder: Annotated[Path, typer.Argument(help="A run folder.", metavar="RUN")], format: FormatOption = Format.table
+    folder: Annotated[Path, typer.Argument(help="A run folder.", metavar="RUN")],
+    format: shared.FormatOption = Format.table,
 ) -> None:
     """Recompute every aggregate of a run from its records; exit 1 if one differs."""
     from prbench.cli import commands
@@ -326,7 +272,7 @@ def history(
             help="One series in the order given, whatever the models; default: by model, in order of finishing.",
         ),
     ] = False,
-    format: FormatOption = Format.table,
+    format: shared.FormatOption = Format.table,
 ) -> None:
     """Show how a model's numbers moved from run to run; exit 1 if the latest step is a regression."""
     from prbench.cli import commands
@@ -335,7 +281,7 @@ def history(
 
 
 @app.command()
-def suites(format: FormatOption = Format.table) -> None:
+def suites(format: shared.FormatOption = Format.table) -> None:
     """List the suites that can be named."""
     from prbench.cli import commands
 
@@ -349,7 +295,7 @@ app.add_typer(models_app, name="models")
 
 
 @models_app.callback()
-def models(context: typer.Context, format: FormatOption = Format.table) -> None:
+def models(context: typer.Context, format: shared.FormatOption = Format.table) -> None:
     """List the kinds of model address; pull weights."""
     from prbench.cli import commands
 
@@ -358,7 +304,7 @@ def models(context: typer.Context, format: FormatOption = Format.table) -> None:
 
 
 @app.command()
-def doctor(format: FormatOption = Format.table) -> None:
+def doctor(format: shared.FormatOption = Format.table) -> None:
     """Show what is installed, what is missing and where things are kept."""
     from prbench.cli import commands
 

@@ -5,14 +5,14 @@ from typing import Annotated, cast
 
 import typer
 
-from prbench.cli.app import Format
+from prbench.cli.options import ColumnOption, Format, FormatOption, RevisionOption, SplitOption, read_columns, whole
 
 EXIT_FAILED = 1
 
 
 def audit(
     suite: Annotated[str, typer.Argument(help="Suite name, file, or NAME=FOLDER.", metavar="SUITE")] = "mirror",
-    split: Annotated[str, typer.Option(help="Part of the suite; 'all' for all of it.")] = "all",
+    split: SplitOption = "all",
     people: Annotated[
         Path | None, typer.Option(help="TOML, JSON or CSV with attributes of users, to test stances against.")
     ] = None,
@@ -25,22 +25,19 @@ def audit(
     settings: Annotated[Path | None, typer.Option(help="TOML with thresholds and exemptions of axes.")] = None,
     examples: Annotated[int, typer.Option(min=0, help="How many offences to show of each figure.")] = 3,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Also write the audit to this JSON file.")] = None,
-    column: Annotated[list[str] | None, typer.Option(help="FIELD=COLUMN of your file; repeatable.")] = None,
-    revision: Annotated[str | None, typer.Option(help="Revision of a hub suite.")] = None,
-    format: Annotated[Format, typer.Option("--format", help="How the tables look.")] = Format.table,
+    column: ColumnOption = None,
+    revision: RevisionOption = None,
+    format: FormatOption = Format.table,
 ) -> None:
     """Check a suite: balance, duplicates, leaks, evidence, splits, stances; exit 1 if a check fails."""
     import json
 
     from prbench import audit as room
-    from prbench.cli.commands import read_columns
     from prbench.data import load_pairs
     from prbench.show import Format as Shown
     from prbench.show import render
 
-    pairs = load_pairs(
-        suite, split=None if split == "all" else split, columns=read_columns(column or []), revision=revision
-    )
+    pairs = load_pairs(suite, split=whole(split), columns=read_columns(column), revision=revision)
     found = room.audit(
         pairs,
         settings=room.load_settings(settings) if settings else None,

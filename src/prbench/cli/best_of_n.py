@@ -1,14 +1,13 @@
 """The command `prbench study best-of-n`."""
 
-import re
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prbench.cli.app import Format, FormatOption
+from prbench.cli.options import Format, FormatOption, RewardModelsOption, settings_of
 
 if TYPE_CHECKING:
     from prbench.studies.best_of_n import BestOfNConfig
@@ -31,10 +30,7 @@ class CandidateSource(StrEnum):
 
 
 def best_of_n(
-    models: Annotated[
-        list[str] | None,
-        typer.Option(help="Reward models: ADDRESS, or CONTEXT=ADDRESS.", metavar="MODELS…"),
-    ] = None,
+    models: RewardModelsOption = None,
     policy: Annotated[str | None, typer.Option(help="Who writes the candidates, as lm:smollm2.")] = None,
     judge: Annotated[str | None, typer.Option(help="Who says what each is worth: chat:…, lm:… or stances:….")] = None,
     settings_file: Annotated[
@@ -75,36 +71,18 @@ def best_of_n(
     format: FormatOption = Format.table,
 ) -> None:
     """Let each reward model choose among the same N answers, and see what its choice is worth to the user."""
+    given = locals()
     import json
     from typing import cast
 
     from prbench import show
+    from prbench.studies.best_of_n import BestOfNConfig, best_of_n_tables, parse_model, read_settings
     from prbench.studies.best_of_n import best_of_n as compute
-    from prbench.studies.best_of_n import best_of_n_tables, make_settings, parse_model, read_settings
 
-    given: dict[str, Any] = {
-        "policy": policy,
-        "judge": judge,
-        "suite": suite,
-        "split": split,
-        "limit": limit,
-        "n": n,
-        "k": k,
-        "candidates": candidates.value if candidates else None,
-        "posts": posts,
-        "words": words,
-        "max_tokens": max_tokens,
-        "temperature": temperature,
-        "judge_pairs": judge_pairs,
-        "truth": truth,
-        "reserve": reserve,
-        "seed": seed,
-        "resamples": resamples,
-        "models": [parse_model(text) for text in models] if models else None,
-    }
+    typed = settings_of(BestOfNConfig, given) | {"models": [parse_model(text) for text in models] if models else None}
     written = read_settings(settings_file) if settings_file else {}
-    chosen = {**written, **{key: value for key, value in given.items() if value is not None}}
-    settings = make_settings(chosen, str(settings_file or ""))
+    chosen = {**written, **{key: value for key, value in typed.items() if value is not None}}
+    settings = BestOfNConfig.of(str(settings_file or ""), **chosen)
     folder = out or default_folder(settings)
     print(f"study: {folder}", file=sys.stderr)
     found = compute(settings, folder, until=until.value, max_cost_usd=max_cost)
@@ -122,7 +100,8 @@ def best_of_n(
 def default_folder(settings: "BestOfNConfig") -> Path:
     """`runs/best-of-n-<suite>-<policy>-<8 hex>`: the same command continues the same study."""
     from prbench.config import digest
+    from prbench.files import slug
 
     names = (Path(settings.suite).name, settings.policy or "suite")
-    readable = (re.sub(r"[^A-Za-z0-9.]+", "_", name).strip("_.")[:40] for name in names)
+    readable = (slug(name)[:40] for name in names)
     return Path("runs") / "-".join(("best-of-n", *readable, digest(settings.writing)[:8]))

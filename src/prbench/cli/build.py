@@ -1,14 +1,15 @@
 """The commands below `prbench build`: suites out of what teams already have."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from prbench.cli.options import ColumnOption, SuiteFolderOption, read_columns, settings_of
 from prbench.cli.write import aspects, pairs
 
 if TYPE_CHECKING:
-    from prbench.build import MirrorCard, MirrorConfig
+    from prbench.build import MirrorCard
 
 build_app = typer.Typer(
     name="build", help="Make a suite of your own.", no_args_is_help=True, rich_markup_mode=None, add_completion=False
@@ -28,7 +29,7 @@ build_app.command()(pairs)
 def mirror(
     log: Annotated[Path, typer.Argument(help="Ratings (user, item, rating) or judgments (user, a, b, choice).")],
     items: Annotated[Path, typer.Option("--items", help="The texts: id, text, perhaps topic and stance.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the suite.")],
+    out: SuiteFolderOption,
     seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
     min_gap: Annotated[
         float | None, typer.Option(help="How far two ratings lie apart in a preference; default: a fifth of the range.")
@@ -36,7 +37,7 @@ def mirror(
     question: Annotated[
         str | None, typer.Option(help="The question asked; {topic} and {stance} are filled in.")
     ] = None,
-    column: Annotated[list[str] | None, typer.Option(help="FIELD=COLUMN of your files; repeatable.")] = None,
+    column: ColumnOption = None,
     splits: Annotated[str, typer.Option(help="Shares of train, validation and test.")] = "60/20/20",
     max_pairs: Annotated[int, typer.Option(min=0, help="Most pairs in all; 0: no bound.")] = 20_000,
     max_per_user: Annotated[int, typer.Option(min=0, help="Most pairs of a user in a split; 0: no bound.")] = 100,
@@ -45,38 +46,14 @@ def mirror(
     as_json: Annotated[bool, typer.Option("--json", help="Print the data card as JSON.")] = False,
 ) -> None:
     """Make a mirrored suite out of a log: a model that ignores the user scores exactly 50 %."""
-    from prbench.build import build_mirror, parse_splits
-    from prbench.cli.commands import read_columns
+    given = locals()
+    from prbench.build import MirrorConfig, build_mirror, parse_splits
 
-    options = _options(
-        {
-            "seed": seed,
-            "min_gap": min_gap,
-            "question": question,
-            "columns": read_columns(column or []),
-            "splits": parse_splits(splits),
-            "max_pairs": max_pairs or None,
-            "max_per_user": max_per_user or None,
-            "max_posts": max_posts,
-            "context_share": context_share,
-        }
-    )
+    unbounded = {"max_pairs": max_pairs or None, "max_per_user": max_per_user or None}
+    read = {"columns": read_columns(column), "splits": parse_splits(splits)}
+    options = MirrorConfig.of("--", **settings_of(MirrorConfig, given) | unbounded | read)
     card = build_mirror(log, items, out, options).card
     typer.echo(card.model_dump_json(indent=2) if as_json else _summary(card, out))
-
-
-def _options(values: dict[str, Any]) -> "MirrorConfig":
-    from pydantic import ValidationError
-
-    from prbench.build import MirrorConfig
-    from prbench.errors import ConfigError
-
-    try:
-        return MirrorConfig.model_validate(values)
-    except ValidationError as error:
-        first = error.errors()[0]
-        option = str(first["loc"][0]).replace("_", "-")
-        raise ConfigError(f"--{option} {first['input']!r}: {first['msg']}") from error
 
 
 def _summary(card: "MirrorCard", out: Path) -> str:
@@ -91,7 +68,8 @@ def _summary(card: "MirrorCard", out: Path) -> str:
     notes = [
         f"read {card.log.rows:,} {card.kind} of {card.users:,} users; before context and splits, {least}"
         f"{mirrorable['judgments']:,} judgments on {mirrorable['disputed']:,} disputed item pairs could be mirrored",
-        f"whoever ignores the user scores exactly 50 % in every split (counted with {card.exactness.scorers} scorers)",
+        "a model that ignores the user scores exactly 50 % in every split "
+        f"(counted with {card.exactness.scorers} scorers)",
     ]
     train, validation, test = card.options.splits
     wanted = dict(zip(card.splits, (train, validation, test, train * test), strict=True))

@@ -1,7 +1,5 @@
 """Bodies of the commands: read options, call the rooms below, print."""
 
-import json
-import re
 import shutil
 import sys
 import textwrap
@@ -14,7 +12,7 @@ import typer
 
 from prbench import report, show
 from prbench.calls import Workers
-from prbench.config import Price, RunConfig
+from prbench.config import RunConfig
 from prbench.errors import ConfigError, did_you_mean
 from prbench.results import Loaded, Moment, RunFolder, definitions, load_run, standings, verdict, versus
 from prbench.results import history as run_history
@@ -185,7 +183,7 @@ def suites(format: str) -> None:
     from prbench.data import suites as known
 
     rows = [[info.name, info.kind, info.where, info.summary] for info in known()]
-    rows.append(["FILE", "pairs", "path", "any JSONL, Parquet or CSV file of pairs"])
+    rows.append(["FILE", "pairs", "path", "any JSONL, JSON, CSV, TSV or Parquet file of pairs"])
     _list("Suites", ["name", "kind", "where", "what"], rows, format)
 
 
@@ -202,23 +200,6 @@ def doctor(format: str) -> None:
     from prbench.cli.doctor import examine
 
     _list("prbench doctor", ["what", "state", "way out"], examine(), format)
-
-
-def read_price(text: str | None) -> Price | None:
-    """Read `IN,OUT` or `IN,OUT,CACHED` in US dollars per million tokens."""
-    if text is None:
-        return None
-    try:
-        price_in, price_out, *cached = map(float, text.split(","))
-        if len(cached) > 1:
-            raise ValueError(text)
-        return Price(
-            per_million_in=price_in, per_million_out=price_out, per_million_cached=cached[0] if cached else None
-        )
-    except ValueError as error:
-        raise ConfigError(
-            f"--price {text!r} should be IN,OUT or IN,OUT,CACHED", hint="for example --price 0.15,0.60"
-        ) from error
 
 
 def _folded(text: str) -> str:
@@ -247,47 +228,6 @@ def explain(name: str | None) -> None:
         raise ConfigError(f"there is no {name!r} to explain", hint=did_you_mean(key, names))
     for title, text in matches.items():
         typer.echo("\n".join(_folded(line) for line in f"{title}: {text}".splitlines()))
-
-
-def read_body(texts: Sequence[str]) -> dict[str, Any]:
-    """Read `KEY=VALUE` options; a value that is JSON is taken as such, else as text."""
-    body: dict[str, Any] = {}
-    for text in texts:
-        name, mark, value = text.partition("=")
-        if not mark or not name:
-            raise ConfigError(f"--body {text!r} should be KEY=VALUE", hint="for example --body reasoning_effort=low")
-        try:
-            body[name] = json.loads(value)
-        except ValueError:
-            body[name] = value
-    return body
-
-
-def read_sizes(texts: Sequence[str]) -> dict[str, str]:
-    """Read options of the form `DEVICE=SIZE`.
-
-    Example:
-        >>> read_sizes(["0=20GiB", "cpu=30GiB"])
-        {'0': '20GiB', 'cpu': '30GiB'}
-    """
-    sizes = {}
-    for text in texts:
-        device, _, size = text.partition("=")
-        if not device or not re.fullmatch(r"[0-9]+(\.[0-9]+)?[KMGT]i?B", size):
-            raise ConfigError(f"--max-memory {text!r} should be DEVICE=SIZE", hint="for example --max-memory cpu=30GiB")
-        sizes[device] = size
-    return sizes
-
-
-def read_columns(texts: Sequence[str]) -> dict[str, str]:
-    """Read options of the form `FIELD=COLUMN`."""
-    columns = {}
-    for text in texts:
-        name, mark, column = text.partition("=")
-        if not mark or not name or not column:
-            raise ConfigError(f"--column {text!r} should be FIELD=COLUMN", hint="for example --column question=prompt")
-        columns[name] = column
-    return columns
 
 
 def _refuse_nothing(found: Evaluation) -> None:

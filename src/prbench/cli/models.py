@@ -4,13 +4,12 @@ from typing import Annotated
 
 import typer
 
+from prbench.cli.options import TrustOption
+
 
 def probe(
     address: Annotated[str, typer.Argument(help="A rater, for example hf:DIR.", metavar="ADDRESS")],
-    trust_remote_code: Annotated[
-        bool,
-        typer.Option("--trust-remote-code", help="Run code that the checkpoint brings along, named and pinned."),
-    ] = False,
+    trust_remote_code: TrustOption = False,
 ) -> None:
     """Print a rater's raw score of a fixed conversation, for --expect-logit."""
     from prbench.config import ModelOptions

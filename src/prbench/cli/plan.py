@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from prbench.cli.app import Dtype, Format, FormatOption
+from prbench.cli import options as shared
+from prbench.cli.options import Dtype, Format, model_options, read_columns, whole
 
 if TYPE_CHECKING:
     from prbench.calls import Budget, CallCache, Spending
@@ -18,55 +19,47 @@ EXIT_INTERRUPTED = 130
 
 def plan(
     model: Annotated[str, typer.Option("--model", "-m", help="Who plans: chat:…, lm:… or the folder of one trained.")],
-    suite: Annotated[str, typer.Option("--suite", "-s", help="Suite name, file, or NAME=FOLDER.")] = "mirror",
-    split: Annotated[str, typer.Option(help="Part of the suite; 'all' for all of it.")] = "test",
+    suite: shared.SuiteOption = "mirror",
+    split: shared.SplitOption = "test",
     limit: Annotated[int | None, typer.Option(min=1, help="At most so many plans, by whole questions.")] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="File of plans; an interrupted one is continued.")] = Path(
         "plans.jsonl"
     ),
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what it would take; ask nothing.")] = False,
-    max_cost: Annotated[float | None, typer.Option(min=0, help="Most US dollars to spend; needs --price.")] = None,
-    price: Annotated[str | None, typer.Option(help="IN,OUT in US dollars per million tokens.")] = None,
+    max_cost: shared.MaxCostOption = None,
+    price: shared.PriceOption = None,
     threshold: Annotated[
         float | None, typer.Option(min=-1, max=1, help="Least cosine of a match; needed with another --matcher.")
     ] = None,
     matcher: Annotated[str, typer.Option(help="Encoder that matches lines and aspects.")] = "embed:minilm",
     max_tokens: Annotated[int, typer.Option(min=1, help="Most tokens of a plan.")] = 300,
     seed: Annotated[int, typer.Option(help="Of --limit, of resampling and of the other users.")] = 0,
-    resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples behind each interval.")] = 2000,
-    column: Annotated[list[str] | None, typer.Option(help="FIELD=COLUMN of your file; repeatable.")] = None,
-    revision: Annotated[str | None, typer.Option(help="Revision of a hub suite.")] = None,
+    resamples: shared.ResamplesOption = 2000,
+    column: shared.ColumnOption = None,
+    revision: shared.RevisionOption = None,
     window: Annotated[int | None, typer.Option(min=1, help="Most tokens of prompt and plan together.")] = None,
-    dtype: Annotated[Dtype, typer.Option(help="Precision of local weights.")] = Dtype.float32,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
-    batch_tokens: Annotated[int, typer.Option(min=1, help="Most tokens in one forward pass.")] = 8192,
-    concurrency: Annotated[int, typer.Option(min=1, help="Requests under way at once.")] = 8,
-    timeout: Annotated[float, typer.Option(min=0.001, help="Seconds to wait for a reply.")] = 60.0,
-    retries: Annotated[int, typer.Option(min=0, help="How often a passing fault is tried again.")] = 4,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Ask again what earlier runs have asked.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
-    format: FormatOption = Format.table,
+    dtype: shared.DtypeOption = Dtype.float32,
+    device: shared.DeviceOption = "auto",
+    batch_tokens: shared.BatchTokensOption = 8192,
+    concurrency: shared.ConcurrencyOption = 8,
+    timeout: shared.TimeoutOption = 60.0,
+    retries: shared.RetriesOption = 4,
+    no_cache: shared.NoCacheOption = False,
+    quiet: shared.QuietOption = False,
+    format: shared.FormatOption = Format.table,
 ) -> None:
     """Write plans for a suite's questions and measure them; `prbench run --context plan --plans FILE` uses them."""
+    given = locals()
     from contextlib import ExitStack, closing
 
     from prbench.calls import CallCache, refuse_over_budget
-    from prbench.cli.commands import read_columns, read_price
     from prbench.config import ModelOptions
 
     _check_matcher(matcher, threshold)
-    options = ModelOptions(
-        window=window,
-        device=device,
-        dtype=cast(Any, dtype.value),
-        batch_tokens=batch_tokens,
-        concurrency=concurrency,
-        timeout_s=timeout,
-        retries=retries,
-        price=read_price(price),
-    )
-    place = {"columns": read_columns(column or []) or None, "revision": revision}
-    needs, everyone = _needs(suite, None if split == "all" else split, limit, seed, place)
+    reached = ("window", "device", "dtype", "batch_tokens", "concurrency", "timeout", "retries", "price")
+    options = ModelOptions.of("--", **model_options(given, *reached))
+    place = {"columns": read_columns(column) or None, "revision": revision}
+    needs, everyone = _needs(suite, whole(split), limit, seed, place)
     file = _open(model, options, max_tokens, needs, out)
     with ExitStack() as stack:
         cache = None if no_cache else stack.enter_context(closing(CallCache()))

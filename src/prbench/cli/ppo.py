@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prbench.cli.app import Format, FormatOption
+from prbench.cli.options import Format, FormatOption, PriceOption, RewardModelsOption, read_price, settings_of
 
 if TYPE_CHECKING:
     from prbench.studies.ppo.outcome import PPOStudy
@@ -29,9 +29,7 @@ class AlgorithmName(StrEnum):
 
 def ppo(
     out: Annotated[Path, typer.Option("--out", "-o", help="The study's folder; what is there is continued.")],
-    reward: Annotated[
-        list[str] | None, typer.Option(help="Reward models: ADDRESS, or CONTEXT=ADDRESS.", metavar="MODELS…")
-    ] = None,
+    reward: RewardModelsOption = None,
     policy: Annotated[str, typer.Option(help="Who is trained.")] = "lm:smollm2",
     judge: Annotated[str | None, typer.Option(help="Who says what the answers are worth; none: only train.")] = None,
     train_only: Annotated[
@@ -62,7 +60,7 @@ def ppo(
         float, typer.Option(min=0, max=0.9, help="The judge learns from this share that all models left to it.")
     ] = 0.0,
     judge_dtype: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "float32",
-    judge_price: Annotated[str | None, typer.Option(help="IN,OUT in US dollars per million tokens.")] = None,
+    judge_price: PriceOption = None,
     max_cost: Annotated[
         float | None, typer.Option(min=0, help="Most US dollars to spend on judging; needs --judge-price.")
     ] = None,
@@ -73,44 +71,15 @@ def ppo(
     format: FormatOption = Format.table,
 ) -> None:
     """Train a policy with each reward model, and see what its answers are worth to users it has never met."""
-    from prbench.cli.commands import read_price
+    given = locals()
     from prbench.studies.best_of_n import parse_model
-    from prbench.studies.ppo import make_options
-    from prbench.studies.ppo.config import make_settings
+    from prbench.studies.ppo import PPOConfig, PPOStudyConfig
 
-    options = make_options(
-        {
-            "algorithm": algorithm.value,
-            "steps": steps,
-            "prompts": prompts,
-            "rollouts": rollouts,
-            "new_tokens": new_tokens,
-            "posts": posts,
-            "words": words,
-            "temperature": temperature,
-            "epochs": epochs,
-            "learning_rate": learning_rate,
-            "kl_weight": kl_weight,
-            "target_kl": target_kl,
-            "rank": rank,
-            "layers": layers,
-            "seed": seed,
-        }
-    )
-    settings = make_settings(
-        {
-            "policy": policy,
-            "suite": suite,
-            "train_split": train_split,
-            "test_split": test_split,
-            "items": items,
-            "answers": answers,
-            "judge": judge or "",
-            "judge_options": {"dtype": judge_dtype, "price": read_price(judge_price)},
-            "judge_pairs": judge_pairs,
-            "reserve": reserve,
-            "options": options,
-        }
+    options = PPOConfig.typed(**settings_of(PPOConfig, given))
+    settings = PPOStudyConfig.of(
+        **settings_of(PPOStudyConfig, given)
+        | {"judge": judge or "", "judge_options": {"dtype": judge_dtype, "price": read_price(judge_price)}},
+        options=options,
     )
     models = [parse_model(text) for text in reward or ()]
     if engine is PPOEngine.verl:

@@ -7,6 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from prbench.cli.options import (
+    ColumnOption,
+    RankerOption,
+    SplitOption,
+    SuiteOption,
+    TemplateOption,
+    WindowOption,
+    read_columns,
+    whole,
+)
+
 if TYPE_CHECKING:
     from prbench.run import Session
     from prbench.types import Pair, PairView, Prompt
@@ -30,20 +41,19 @@ def prompt(
     pair: Annotated[str, typer.Argument(help="Id of a pair, or its number in the suite, from 1.", metavar="PAIR")],
     model: Annotated[str, typer.Option("--model", "-m", help="Model address, as for `prbench run`.")],
     context: Annotated[str, typer.Option("--context", "-c", help="One context: none, profile, other, …")] = "profile",
-    suite: Annotated[str, typer.Option("--suite", "-s", help="Suite name, file, or NAME=FOLDER.")] = "mirror",
-    split: Annotated[str, typer.Option(help="Part of the suite; 'all' for all of it.")] = "test",
+    suite: SuiteOption = "mirror",
+    split: SplitOption = "test",
     order: Annotated[Order, typer.Option(help="For models that compare.")] = Order.chosen_first,
     raw: Annotated[bool, typer.Option("--raw", help="One text with the chat template's own tokens.")] = False,
-    template: Annotated[Path | None, typer.Option(help="Prompt template file in place of the built-in one.")] = None,
+    template: TemplateOption = None,
     plans: Annotated[Path | None, typer.Option(help="A file of `prbench plan`, for contexts with a plan.")] = None,
-    ranker: Annotated[str, typer.Option(help="Who chooses posts: bm25, or an encoder's address.")] = "bm25",
+    ranker: RankerOption = "bm25",
     seed: Annotated[int, typer.Option(help="Of the wrong users shown.")] = 0,
-    window: Annotated[int | None, typer.Option(min=1, help="Most tokens of a prompt.")] = None,
-    column: Annotated[list[str] | None, typer.Option(help="FIELD=COLUMN of your file; repeatable.")] = None,
+    window: WindowOption = None,
+    column: ColumnOption = None,
     format: Annotated[PromptFormat, typer.Option("--format", help="text, or json.")] = PromptFormat.text,
 ) -> None:
     """Print the exact prompt that a model gets for a pair; asks the model nothing."""
-    from prbench.cli.commands import read_columns
     from prbench.config import RunConfig
     from prbench.errors import ModelError
     from prbench.models import Replay
@@ -52,13 +62,13 @@ def prompt(
     session = Session(
         RunConfig.of(
             suite=suite,
-            split=None if split == "all" else split,
+            split=whole(split),
             model=model,
             contexts=[context],
             ranker=ranker,
             plans=plans,
             seed=seed,
-            columns=read_columns(column or []),
+            columns=read_columns(column),
             options={"template": template, "window": window, "seed": seed},
         )
     )

@@ -8,7 +8,7 @@ from typing import Annotated, cast
 
 import typer
 
-from prbench.cli.app import Format, FormatOption
+from prbench.cli.options import Format, FormatOption, PageOption
 
 
 def report(
@@ -16,7 +16,7 @@ def report(
     study: Annotated[
         list[Path] | None, typer.Option(help="Folder of a downstream study to show as well; may be repeated.")
     ] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The page.")] = Path("report.html"),
+    out: PageOption = Path("report.html"),
     texts: Annotated[bool, typer.Option(help="Whether questions, answers, posts and rubrics go into the page.")] = True,
     max_mb: Annotated[
         float, typer.Option(min=2, help="Longest posts and replies are cut to keep the file below.")

@@ -1,11 +1,11 @@
 """The command `prbench scorecard`: models side by side, on general quality and on the person."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from prbench.cli.app import Format
+from prbench.cli.options import Format, FormatOption, QuietOption, RunsFolderOption, settings_of
 
 if TYPE_CHECKING:
     from prbench.scorecard import CurveSheet, Scorecard
@@ -36,35 +36,26 @@ def scorecard(
     no_baselines: Annotated[
         bool, typer.Option("--no-baselines", help="Leave the content-blind baselines out.")
     ] = False,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the runs; default below runs/.")] = None,
+    out: RunsFolderOption = None,
     page: Annotated[
         Path | None,
         typer.Option(
             help="Also write a Markdown page with command, machine and date, and its numbers as JSON beside it."
         ),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
-    format: Annotated[Format, typer.Option("--format", help="How the tables look.")] = Format.table,
+    quiet: QuietOption = False,
+    format: FormatOption = Format.table,
 ) -> None:
     """Put models on one scorecard: generic and personalized accuracy, coverage, latency, verdict."""
+    typed = locals()
     from prbench import scorecard as room
     from prbench.files import write_whole
 
-    given: dict[str, Any] = {
-        "suite": suite,
-        "generic": generic,
-        "split": split,
-        "generic_split": generic_split,
-        "limit": limit,
-        "seed": seed,
-        "resamples": resamples,
-        "latency_pairs": latency_pairs,
-        "baselines": False if no_baselines else None,
-    }
+    given = settings_of(room.ScorecardConfig, typed) | {"baselines": False if no_baselines else None}
     values = room.read_settings_file(file) if file else {}
     values |= {name: value for name, value in given.items() if value is not None}
-    typed = [*room.entries_of(model or []), *room.entries_of(oracle or [], "oracle")]
-    settings = room.make_settings({**values, "models": [*values.get("models", []), *typed]}, str(file or ""))
+    entries = [*room.entries_of(model or []), *room.entries_of(oracle or [], "oracle")]
+    settings = room.ScorecardConfig.of(str(file or ""), **{**values, "models": [*values.get("models", []), *entries]})
     where = out or Path("runs") / "scorecard" / f"{Path(settings.suite).stem}-{settings.split}"
     tell = _silent if quiet else _tell
     card = room.make_scorecard(settings, where, quiet=quiet, retime=retime, tell=tell)

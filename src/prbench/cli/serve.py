@@ -6,10 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prbench.cli.app import Dtype
+from prbench.cli import options as shared
+from prbench.cli.options import Dtype, model_options, settings_of
 
 if TYPE_CHECKING:
     from prbench.serve.service import RewardService
+
+
+_MODEL_OPTIONS = (
+    *("template", "seed", "window", "dtype", "device", "device_map", "max_memory", "trust_remote_code"),
+    "batch_tokens",
+)
 
 
 def serve(
@@ -19,7 +26,7 @@ def serve(
         str, typer.Option("--context", "-c", help="What of the user is shown, as in `run`.")
     ] = "profile",
     host: Annotated[str, typer.Option(help="Where to listen; beyond this machine only with a token.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8000,
+    port: shared.PortOption = 8000,
     token_env: Annotated[str | None, typer.Option(help="Variable with the token that clients must send.")] = None,
     insecure: Annotated[bool, typer.Option("--insecure", help="Listen beyond this machine without a token.")] = False,
     max_batch: Annotated[int, typer.Option(min=1, help="Most items that the model is handed at once.")] = 32,
@@ -39,68 +46,33 @@ def serve(
     state: Annotated[
         Path | None, typer.Option(help="Where judgments are kept; default runs/serve/feedback.jsonl.")
     ] = None,
-    template: Annotated[Path | None, typer.Option(help="Prompt template file in place of the built-in one.")] = None,
-    ranker: Annotated[str, typer.Option(help="Who chooses posts: bm25, or an encoder's address.")] = "bm25",
+    template: shared.TemplateOption = None,
+    ranker: shared.RankerOption = "bm25",
     seed: Annotated[int, typer.Option(help="Of the wrong users shown.")] = 0,
-    window: Annotated[int | None, typer.Option(min=1, help="Most tokens of a prompt.")] = None,
-    dtype: Annotated[Dtype, typer.Option(help="Precision of local weights.")] = Dtype.float32,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
-    device_map: Annotated[
-        str | None, typer.Option(help="Spread weights over devices: auto, balanced, sequential or a JSON file.")
-    ] = None,
-    max_memory: Annotated[
-        list[str] | None, typer.Option(help="DEVICE=SIZE that may be filled, e.g. 0=20GiB, cpu=30GiB; repeatable.")
-    ] = None,
-    trust_remote_code: Annotated[
-        bool,
-        typer.Option("--trust-remote-code", help="Run code that the checkpoint brings along, named and pinned."),
-    ] = False,
-    batch_tokens: Annotated[int, typer.Option(min=1, help="Most tokens in one forward pass.")] = 8192,
+    window: shared.WindowOption = None,
+    dtype: shared.DtypeOption = Dtype.float32,
+    device: shared.DeviceOption = "auto",
+    device_map: shared.DeviceMapOption = None,
+    max_memory: shared.MaxMemoryOption = None,
+    trust_remote_code: shared.TrustOption = False,
+    batch_tokens: shared.BatchTokensOption = 8192,
 ) -> None:
     """Serve a reward model: batched, shown what the benchmark shows it, adapting to feedback."""
+    given = locals()
     try:
         from prbench.serve.server import serve as run_server
     except ModuleNotFoundError as error:
         from prbench.errors import MissingExtraError
 
         raise MissingExtraError("prbench serve", "serve") from error
-    from prbench.cli.commands import read_sizes
     from prbench.serve.config import DEFAULT_STATE, ServeConfig
 
-    options = {
-        "template": template,
-        "seed": seed,
-        "window": window,
-        "dtype": dtype.value,
-        "device": device,
-        "device_map": device_map,
-        "max_memory": read_sizes(max_memory or []),
-        "trust_remote_code": trust_remote_code,
-        "batch_tokens": batch_tokens,
+    own = {
+        "floor": floor if floor in ("auto", "off") else _number(floor),
+        "state": state or DEFAULT_STATE,
+        "options": model_options(given, *_MODEL_OPTIONS),
     }
-    config = ServeConfig.of(
-        model=model,
-        suite=suite,
-        context=context,
-        host=host,
-        port=port,
-        token_env=token_env,
-        insecure=insecure,
-        max_batch=max_batch,
-        max_wait_ms=max_wait_ms,
-        max_queue=max_queue,
-        max_body=max_body,
-        max_text=max_text,
-        max_posts=max_posts,
-        max_item=max_item,
-        max_judgments=max_judgments,
-        floor=floor if floor in ("auto", "off") else _number(floor),
-        deadline_s=deadline_s,
-        state=state or DEFAULT_STATE,
-        ranker=ranker,
-        seed=seed,
-        options=options,
-    )
+    config = ServeConfig.of(**settings_of(ServeConfig, given) | own)
     print(f"loading {model} …", file=sys.stderr)
     if not run_server(config, _say):
         print("stopped before everything was answered", file=sys.stderr)

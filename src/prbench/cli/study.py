@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from prbench.cli.app import Format, FormatOption
 from prbench.cli.best_of_n import best_of_n
+from prbench.cli.options import Format, FormatOption, JsonFileOption, PageOption, ResamplesOption, settings_of
 from prbench.cli.ppo import ppo
 
 _ENOUGH = 0.8
@@ -72,13 +72,14 @@ def correlate(
         str | None, typer.Option(help="Of the rivals; default: the benchmark's, else none.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of everything that is drawn.")] = 0,
-    resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples behind each interval.")] = 2000,
+    resamples: ResamplesOption = 2000,
     permutations: Annotated[int, typer.Option(min=100, help="Orders drawn for p, beyond 8 models.")] = 10_000,
     describe: Annotated[bool, typer.Option("--describe", help="Figures only, without a verdict.")] = False,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Also write the JSON to this file.")] = None,
+    out: JsonFileOption = None,
     format: FormatOption = Format.table,
 ) -> None:
     """Correlate a benchmark's ranking of reward models with what they did downstream, with its uncertainty."""
+    given = locals()
     import json
     from typing import cast
 
@@ -86,7 +87,7 @@ def correlate(
     from prbench.studies import CorrelateConfig, correlation_tables
     from prbench.studies import correlate as compute
 
-    options = CorrelateConfig(context, baseline_context, seed, resamples, permutations, describe)
+    options = CorrelateConfig.typed(**settings_of(CorrelateConfig, given))
     found = compute(benchmark, downstream, baseline or (), options)
     text = json.dumps(found.to_json(), ensure_ascii=False, indent=2, allow_nan=False)
     typer.echo(
@@ -161,7 +162,7 @@ def power(
 @study_app.command()
 def report(
     studies: Annotated[list[Path], typer.Argument(help="Folders of finished studies.", metavar="STUDY…")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The page.")] = Path("study.html"),
+    out: PageOption = Path("study.html"),
 ) -> None:
     """Make one self-contained HTML file of downstream studies; `prbench report --study` shows them beside runs."""
     from prbench.files import write_whole

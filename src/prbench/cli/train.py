@@ -56,7 +56,7 @@ def train(
     post_window: Annotated[int | None, typer.Option(min=0, help="Sentences in a piece of a post; 0: whole.")] = None,
     answer_window: Annotated[int | None, typer.Option(min=0, help="Sentences in a piece of an answer.")] = None,
     aspects: Annotated[bool, typer.Option("--aspects", help="Show the split's rubric aspects in training.")] = False,
-    also: Annotated[str | None, typer.Option(help="Another suite to learn from: what everybody likes.")] = None,
+    also: Annotated[str | None, typer.Option(help="Another suite to learn from: general quality.")] = None,
     pairs_per_epoch: Annotated[int | None, typer.Option(min=1, help="cross: pairs drawn for an epoch.")] = None,
     setting: Annotated[list[str] | None, typer.Option(help="NAME=VALUE of the method itself; repeatable.")] = None,
     seed: Annotated[int, typer.Option()] = 0,
@@ -105,11 +105,11 @@ def _train(method: str, given: dict[str, Any], out: Path, **place: Any) -> None:
         own = _own(given, *taken, "pairs_per_epoch") | {"base": given["encoder"]}
         _say(_cross(own, out, **place), out)
     else:
+        from prbench.train import TrainConfig
         from prbench.train import train as run
 
-        options = {name: value for name, value in given.items() if value is not None}
-        options = {name: value for name, value in options.items() if name not in ("policy", "steps", "pairs_per_epoch")}
-        _say(run(_options({**options, "method": method}), out, listener=_tell, **place), out)
+        own = {name: value for name, value in given.items() if name not in ("policy", "steps", "pairs_per_epoch")}
+        _say(run(TrainConfig.typed(**own, method=method), out, listener=_tell, **place), out)
 
 
 def _own(given: dict[str, Any], *names: str) -> dict[str, Any]:
@@ -144,14 +144,14 @@ def _say(record: "PersonalRecord", out: Path) -> None:
 def _cross(given: dict[str, Any], out: Path, **place: Any) -> "PersonalRecord":
     from prbench.train.cross import CrossConfig, train_cross
 
-    options = _checked(CrossConfig, {name: value for name, value in given.items() if value is not None})
+    options = CrossConfig.typed(**given)
     return train_cross(options, out, listener=_tell, **place)
 
 
 def _contrast(given: dict[str, Any], out: Path, **place: Any) -> "PersonalRecord":
     from prbench.train.contrast import ContrastConfig, train_contrast
 
-    options = _checked(ContrastConfig, {name: value for name, value in given.items() if value is not None})
+    options = ContrastConfig.typed(**given)
     return train_contrast(options, out, tell=lambda line: typer.echo(line, err=True), **place)
 
 
@@ -159,7 +159,7 @@ def _tune(given: dict[str, Any], out: Path, **place: Any) -> None:
     from prbench.train.encoder import EncoderConfig
     from prbench.train.tune import tune
 
-    options = _checked(EncoderConfig, {name: value for name, value in given.items() if value is not None})
+    options = EncoderConfig.typed(**given)
     tuning = tune(options, out, listener=_tell_tuning, **place)
     last = tuning.history[-1].accuracy if tuning.history else None
     told = "" if last is None else f"; tells {100 * last:.1f} % of the held-out answers' stances"
@@ -175,7 +175,7 @@ def _planner(given: dict[str, Any], out: Path, **place: Any) -> None:
     from prbench.train.planner import train_planner
     from prbench.train.planner_training import PlannerConfig
 
-    options = _checked(PlannerConfig, {name: value for name, value in given.items() if value is not None})
+    options = PlannerConfig.typed(**given)
     record = train_planner(options, out, listener=_tell_planner, **place)
     typer.echo(
         f"planner: {record.examples:,} questions of {record.users} users; validation loss "
@@ -202,25 +202,6 @@ def _tell(epoch: "Epoch") -> None:
         f"loss {epoch.validation_loss:.4f}{'  best' if epoch.best else ''}",
         err=True,
     )
-
-
-def _options(values: dict[str, Any]) -> Any:
-    from prbench.train import TrainConfig
-
-    return _checked(TrainConfig, values)
-
-
-def _checked(kind: Any, values: dict[str, Any]) -> Any:
-    from pydantic import ValidationError
-
-    from prbench.errors import ConfigError
-
-    try:
-        return kind.model_validate(values)
-    except ValidationError as error:
-        first = error.errors()[0]
-        option = str(first["loc"][0]).replace("_", "-")
-        raise ConfigError(f"--{option} {first['input']!r}: {first['msg']}") from error
 
 
 def _setting(text: str) -> tuple[str, Any]:

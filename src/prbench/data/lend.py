@@ -44,7 +44,7 @@ def lend_posts(pairs: Sequence[Pair], lenders: Iterable[Pair]) -> list[Pair]:
     chosen: dict[tuple[str, str], str] = {}
     for split, asked in questions.items():
         if not (order := _ordered(people[split])):
-            raise DataError(f"nobody in split {split!r} has posts to lend", hint="take a suite with the same splits")
+            raise DataError(f"no user in split {split!r} has posts to lend", hint="take a suite with the same splits")
         chosen |= {(split, question): order[i % len(order)] for i, question in enumerate(_ordered(asked))}
     return [_lent(pair, author := chosen[_split(pair), pair.question], people[_split(pair)][author]) for pair in pairs]
 

@@ -10,7 +10,7 @@ and a damaged run a `RunError`; the default is `FileError`.
 """
 
 from prbench.files.append import Appender, append_line, cut_torn_line
-from prbench.files.folders import locked, make_folder, replacing_folder
+from prbench.files.folders import locked, make_folder, replacing_folder, slug
 from prbench.files.lines import MAX_LINE_BYTES, read_lines, read_models, whole_lines
 from prbench.files.read import (
     check_model,
@@ -60,6 +60,7 @@ __all__ = [
     "read_toml",
     "replacing",
     "replacing_folder",
+    "slug",
     "whole_lines",
     "write_json",
     "write_whole",

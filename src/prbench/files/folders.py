@@ -1,6 +1,7 @@
 """Folders: made, locked against a second writer, and replaced as one."""
 
 import errno
+import re
 import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -11,6 +12,21 @@ from filelock import FileLock, Timeout
 from prbench.errors import FileError, PrbenchError
 from prbench.files.trouble import disk_errors
 from prbench.files.write import sync_name
+
+
+def slug(text: str, *, mark: str = "_", keep: str = ".") -> str:
+    """Turn a name or an address into what any file system takes as part of a name.
+
+    Args:
+        text: The name; its letters and digits of ASCII stay.
+        mark: Stands for every run of other characters, except at either end.
+        keep: Further characters that stay.
+
+    Example:
+        >>> slug("hf:org/my-rm"), slug("profile+plan", mark="-")
+        ('hf_org_my_rm', 'profile-plan')
+    """
+    return re.sub(f"[^A-Za-z0-9{re.escape(keep)}]+", mark, text).strip(f"{mark}.")
 
 
 def make_folder(path: Path, *, raises: type[PrbenchError] = FileError, hint: str = "") -> Path:

@@ -57,7 +57,7 @@ def parse_json(text: str, where: FileOrLine, *, raises: type[PrbenchError] = Fil
         prbench.errors.FileError: a.json: not JSON at column 7: Expecting value
     """
     try:
-        value = json.loads(text)
+        value = json.loads(text.rstrip("\r\n"))  # else what a line lacks is missed on the next one
     except json.JSONDecodeError as error:
         at = f"line {error.lineno}, column {error.colno}" if error.lineno > 1 else f"column {error.colno}"
         raise raises(f"{where}: not JSON at {at}: {error.msg}", hint=hint) from error

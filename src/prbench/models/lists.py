@@ -11,7 +11,7 @@ from itertools import permutations
 from typing import Any, NamedTuple, cast
 
 from prbench.errors import ModelError
-from prbench.models.protocols import Comparer, ModelCard, Positional, Ranker, Rater, is_ranker, is_rater
+from prbench.models.protocols import Comparer, ModelCard, Positional, Ranker, Rater, can_rate, is_ranker, is_rater
 from prbench.types import AnswerView, Choice, ListView, Message, Outcome, PairView, Prompt
 
 PAIR = "pair"
@@ -93,7 +93,7 @@ def alone(model: Rater | Comparer | Ranker) -> Rater | None:
     """The model as a Rater that sees one answer at a time; None where it can only compare or rank."""
     if is_rater(cast(Rater, model)):
         return cast(Rater, model)
-    return _without_compare(cast(Rater, model)) if hasattr(model, "rate") else None
+    return _without_compare(model) if can_rate(model) else None
 
 
 def _without_compare(model: Rater) -> OneByOne:
@@ -116,8 +116,8 @@ def as_ranker(model: Rater | Comparer | Ranker) -> Ranker:
     """A model as a Ranker: itself, or by the scores of a Rater; a model that only compares is refused."""
     if is_ranker(model):
         return model
-    if hasattr(model, "rate"):
-        return OneByOne(cast(Rater, model))
+    if can_rate(model):
+        return OneByOne(model)
     raise ModelError(
         f"{model.card.address!r} compares two answers and cannot rank a list",
         hint="name a Rater or a Ranker, for example chat:…#rank or lm:…#rank",

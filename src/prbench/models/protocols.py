@@ -278,9 +278,14 @@ Model = Rater | Comparer
 """Model that can be evaluated."""
 
 
+def can_rate(model: object) -> TypeGuard[Rater]:
+    """Whether a model can be asked about one answer by itself, whatever else it can."""
+    return hasattr(model, "rate")
+
+
 def is_rater(model: Model) -> TypeGuard[Rater]:
     """Whether a model is asked about a pair's answers one by one; a model that can compare them sees both."""
-    return hasattr(model, "rate") and not hasattr(model, "compare")
+    return can_rate(model) and not hasattr(model, "compare")
 
 
 def is_ranker(model: object) -> TypeGuard[Ranker]:

@@ -1,16 +1,15 @@
 """REPORT: what a person reads."""
 
-from prbench.report.plan_tables import plan_table
-from prbench.report.run_tables import (
-    brief_tables,
+from prbench.report.compare_tables import (
     flips_table,
     forecast_table,
     history_table,
-    run_tables,
     standings_table,
     verification_table,
     versus_table,
 )
+from prbench.report.plan_tables import plan_table
+from prbench.report.run_tables import brief_tables, run_tables
 from prbench.report.trackers import check_tracker, track
 
 __all__ = [

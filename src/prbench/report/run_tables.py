@@ -1,10 +1,8 @@
-"""The tables of a run, of a comparison and of a history: baselines first, every number with its interval."""
+"""The tables of a run: baselines first, every number with its interval."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
-from prbench.calls import clock
 from prbench.report.plan_tables import run_plan_tables
 from prbench.results import (
     EFFECTS,
@@ -13,15 +11,11 @@ from prbench.results import (
     BaselineResult,
     ContextResult,
     Effect,
-    Moment,
     Result,
     Timing,
-    Verification,
-    Versus,
 )
-from prbench.run import Forecast
-from prbench.show import Table, bar, count, interval, p_value, percent, points
-from prbench.stats import Estimate, Standing
+from prbench.show import Table, bar, count, interval, percent, points
+from prbench.stats import Estimate
 from prbench.types import Context
 
 Scored = ContextResult | BaselineResult
@@ -45,11 +39,9 @@ def brief_tables(result: Result) -> list[Table]:
     for name, context in result.contexts.items():
         rows.append([_shown(name), interval(context.accuracy), bar(context.accuracy.value), count(context.accuracy.n)])
     rows += [[_shown(name), "unsupported", "", ""] for name in result.unsupported]
-    counts = result.suite.counts
-    title = f"{result.suite.name} · {counts.pairs:,} pairs, {counts.users:,} users, {counts.questions:,} questions"
     notes = [_baseline_line(result), *_cost(result), *_open_ends(result)]
     notes += [f"warning: {warning}" for warning in result.warnings]
-    brief = Table(title, ["shown", "accuracy [95 %]", "", "pairs"], rows, [note for note in notes if note])
+    brief = Table(_scope(result), ["shown", "accuracy [95 %]", "", "pairs"], rows, [note for note in notes if note])
     return [brief, *(table for table in (_jury(result), _published(result)) if table is not None)]
 
 
@@ -102,9 +94,13 @@ def _ranking(result: Result) -> Table:
     rows = [_baseline_row(name, scored, result.groups) for name, scored in result.baselines.items() if name != address]
     rows += [_context_row(result, name) for name in result.contexts]
     rows += [[address, name, "", "unsupported", *[""] * 6] for name in result.unsupported]
+    return Table(_scope(result), columns, rows, _notes(result), first_numeric=3)
+
+
+def _scope(result: Result) -> str:
     counts = result.suite.counts
-    title = f"{result.suite.name} · {counts.pairs:,} pairs, {counts.users:,} users, {counts.questions:,} questions"
-    return Table(title, columns, rows, _notes(result), first_numeric=3)
+    parts = (count(counts.pairs, "pair"), count(counts.users, "user"), count(counts.questions, "question"))
+    return f"{result.suite.name} · {', '.join(parts)}"
 
 
 def _baseline_row(name: str, scored: BaselineResult, groups: Mapping[str, str]) -> list[str]:
@@ -149,7 +145,7 @@ def _couples(scored: Scored) -> str:
 def _notes(result: Result) -> list[str]:
     notes = [
         "In percent; ties count ½. Lines that share a group letter cannot be told apart (Holm-corrected, clustered).",
-        "couples: both halves above ½, 0 for whoever ignores the user. docs/metrics.md defines every column.",
+        "couples: both halves above ½, 0 for a model that ignores the user. docs/metrics.md defines every column.",
     ]
     if any(context.coverage and context.coverage.covered.n == 0 for context in result.contexts.values()):
         notes.append("No user has the 10 pairs that a test of coverage needs.")
@@ -319,112 +315,3 @@ def _told(estimate: Estimate) -> Estimate:
         if low is not None and high is not None and high - low > 0.9
         else estimate
     )
-
-
-def versus_table(found: Versus) -> Table:
-    """Two runs against each other."""
-    comparison = found.comparison
-    rows = [
-        [found.one, percent(found.accuracy_one), count(comparison.wins)],
-        [found.two, percent(found.accuracy_two), count(comparison.losses)],
-    ]
-    notes = [
-        f"difference {points(comparison.difference)} percentage points",
-        f"p = {p_value(comparison.clustered_p)}".replace("= <", "<")
-        + " (clustered by user and question), "
-        + f"{p_value(comparison.mcnemar_p)} (exact McNemar, pairs taken as independent)",
-    ]
-    if found.only_one or found.only_two:
-        notes.append(f"left out: {found.only_one} pairs only the first judged, {found.only_two} only the second")
-    title = f"{_marked(found.context)} · {comparison.difference.n:,} pairs judged by both"
-    return Table(title, ["run", "accuracy", "better on"], rows, notes)
-
-
-def _marked(context: str) -> str:
-    return f"{context} (leaks)" if "oracle" in context else context
-
-
-def flips_table(found: Versus, most: int = 20) -> Table:
-    """Return the table of pairs that flipped."""
-    won, lost = (_spread(pairs, most) for pairs in (found.won, found.lost))
-    rows = [[pair, found.one] for pair in won] + [[pair, found.two] for pair in lost]
-    left = len(found.won) + len(found.lost) - len(rows)
-    notes = [f"and {left:,} more (--flips N shows more, --format json all)"] if left > 0 else []
-    return Table("Pairs on which one run did better", ["pair", "better run"], rows, notes, first_numeric=9)
-
-
-def _spread(pairs: Sequence[str], most: int) -> Sequence[str]:
-    """Return so many of the pairs, evenly from beginning to end."""
-    return pairs if len(pairs) <= most else [pairs[i * len(pairs) // most] for i in range(most)]
-
-
-def standings_table(standings: Sequence[Standing], context: str) -> Table:
-    """Several runs in order, in groups that the data can tell apart."""
-    rows = [
-        [
-            place.name,
-            bar(place.mean),
-            percent(place.mean),
-            "".join(place.letters),
-            f"{place.best_rank}–{place.worst_rank}" if place.best_rank < place.worst_rank else str(place.best_rank),
-        ]
-        for place in standings
-    ]
-    notes = [
-        "Runs that share a group letter cannot be told apart (Holm-corrected, clustered); rank is the range left open."
-    ]
-    return Table(
-        f"Ranking · {_marked(context)}", ["run", "", "accuracy", "group", "rank"], rows, notes, first_numeric=2
-    )
-
-
-def history_table(moments: Sequence[Moment], context: str) -> Table:
-    """Return the table of numbers that moved from run to run."""
-    rows = []
-    for moment in moments:
-        change = moment.change.comparison.difference if moment.change else None
-        mark = "REGRESSED" if moment.regressed else ""
-        rows.append([moment.run.name, moment.made, interval(moment.accuracy), points(change), p_value(moment.p), mark])
-    notes = ["change: against the run above, paired on common pairs; p clustered and Holm-corrected over the history"]
-    columns = ["run", "finished", "accuracy [95 %]", "change", "p", ""]
-    model = moments[0].run.facts.card.address
-    return Table(f"History · {model} · {_marked(context)}", columns, rows, notes, first_numeric=2)
-
-
-def forecast_table(estimate: Forecast) -> Table:
-    """Return the table of what a run would take."""
-    sampled = f"from {estimate.calls_sampled:,} calls" if estimate.calls_sampled < estimate.calls_to_make else "counted"
-    counted = sampled if estimate.tokens_counted else "estimated"
-    rows = [
-        ["pairs", f"{estimate.pairs:,}"],
-        ["contexts", ", ".join(estimate.contexts)],
-        ["records open / there already", f"{estimate.records_open:,} / {estimate.records_done:,}"],
-        ["model calls without sharing", f"{estimate.calls_without_sharing:,}"],
-        ["distinct calls", f"{estimate.distinct_calls:,}"],
-        ["of these in the cache", f"{estimate.calls_in_cache:,}"],
-        ["calls to make", f"{estimate.calls_to_make:,}"],
-        [f"prompt tokens ({counted})", f"{estimate.tokens_in:,}"],
-        ["of these to compute (the rest is shared)", "not known for this model"]
-        if estimate.tokens_computed is None
-        else ["of these to compute (the rest is shared)", f"{estimate.tokens_computed:,}"],
-        ["cost (estimated)", "no price known" if estimate.cost_usd is None else f"${estimate.cost_usd:.4f}"],
-        ["time (estimated)", "not known for this model" if estimate.time_s is None else clock(estimate.time_s)],
-    ]
-    if estimate.plans_to_make:
-        rows.insert(7, ["plans to write first", f"{estimate.plans_to_make:,}"])
-    if estimate.unsupported:
-        rows.insert(2, ["unsupported", ", ".join(estimate.unsupported)])
-    return Table("Dry run: nothing was asked, nothing was spent", ["", ""], rows)
-
-
-def verification_table(found: Verification, most: int = 20) -> Table:
-    """Return the table of what does not agree with the records."""
-    rows = [[item.place, _short(item.stored), _short(item.computed)] for item in found.mismatches[:most]]
-    left = len(found.mismatches) - len(rows)
-    notes = [f"and {left:,} more"] if left > 0 else []
-    return Table("Values that the records do not give", ["place", "in result.json", "recomputed"], rows, notes)
-
-
-def _short(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= 40 else text[:39] + "…"

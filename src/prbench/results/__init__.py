@@ -20,7 +20,8 @@ from prbench.results.effects import (
 )
 from prbench.results.folder import RunFolder
 from prbench.results.loaded import Loaded, load_run
-from prbench.results.measure import Measure, clusters_of, rank_credits, rank_rows
+from prbench.results.measure import Measure
+from prbench.results.ranking import clusters_of, rank_credits, rank_rows
 from prbench.results.reader import (
     QUALITY,
     check_versions,

@@ -9,7 +9,7 @@ import numpy as np
 from prbench import stats
 from prbench.errors import RunError, did_you_mean
 from prbench.results.loaded import Loaded
-from prbench.results.measure import clusters_of, rank_credits
+from prbench.results.ranking import clusters_of, rank_credits
 from prbench.results.reader import check_versions
 from prbench.stats import Comparison, Estimate, Standing
 

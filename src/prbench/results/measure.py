@@ -7,11 +7,11 @@ others are computed.
 import itertools
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from statistics import fmean
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,16 +28,14 @@ from prbench.results.effects import (
     own_context,
     shown_context,
 )
+from prbench.results.ranking import clusters_of, rank_rows
 from prbench.results.result import BaselineResult, ContextResult, Effects, Headroom, JuryResult, Soundness, WorstGroup
-from prbench.results.rows import PairRow, PairRows
-from prbench.stats import Clusters, Estimate, LengthBias, Standing
+from prbench.stats import Clusters, Estimate, LengthBias
 from prbench.stats.arrays import Codes, Floats
 from prbench.types import POSTS_OF, Context
 
 Json = dict[str, Any]
 """Some fields of a result."""
-Key = TypeVar("Key", str, tuple[str, str, str, str])
-"""Type of the key by which a pair is known."""
 
 
 class Measure:
@@ -119,7 +117,7 @@ class Measure:
 
     def effects(self, credits: Mapping[str, Credits]) -> Effects:
         """Return the effects of showing the user, as far as the contexts allow."""
-        if _lent(credits):  # nobody's own posts: there is no gain to speak of
+        if _lent(credits):  # the posts are lent: there is no gain to speak of
             shown = shown_context(credits)
             if shown is None or SOUNDNESS.control not in credits:
                 return Effects()
@@ -292,66 +290,9 @@ class Measure:
         return None if ratio is None else Headroom(ratio.value, ratio.low, ratio.high, ratio.n)
 
 
-def clusters_of(rows: Sequence[Credit]) -> Clusters:
-    """Return the units that vary together: users (or couples of users) and questions."""
-    if isinstance(rows, CreditRows):
-        return rows.clusters
-    return Clusters.of([row.row.unit for row in rows], [row.row.item for row in rows])
-
-
 def credit_of(rows: Sequence[Credit]) -> ArrayLike:
     """Return the credit of each of these pairs."""
     return rows.credit if isinstance(rows, CreditRows) else [row.credit for row in rows]
-
-
-def rank_rows(judged: Mapping[str, CreditRows]) -> tuple[Standing, ...]:
-    """Rank models, contexts or baselines by their credits, as `rank_credits` does; pairs are the same by their ids."""
-    tables = {id(rows.pairs): rows.pairs for rows in judged.values() if len(rows)}
-    if not tables:
-        return ()
-    widest = max(tables.values(), key=len)
-    within = all(table.place.keys() <= widest.place.keys() for table in tables.values())
-    pairs = widest if within else PairRows(_union(widest, tables.values()))
-    credits = {}
-    anybody = np.zeros(len(pairs), dtype=np.bool_)
-    for name, rows in judged.items():
-        places = rows.places
-        if rows.pairs is not pairs:
-            place, ids = pairs.place, rows.pairs.column("id")
-            places = np.array([place[ids[one]] for one in rows.places.tolist()], dtype=np.int64)
-        credits[name] = np.full(len(pairs), np.nan)
-        credits[name][places] = rows.credit
-        anybody[places] = True
-    order = pairs.in_order[anybody[pairs.in_order]]
-    clusters = Clusters(pairs.units, pairs.items).take(order)
-    return stats.significance_groups({name: found[order] for name, found in credits.items()}, clusters)
-
-
-def _union(widest: PairRows, tables: Iterable[PairRows]) -> Iterator[PairRow]:
-    """The rows of the widest table, and those of others that it has not."""
-    yield from widest
-    known = set(widest.place)
-    for table in tables:
-        for place, id in enumerate(table.column("id")):
-            if id not in known:
-                known.add(id)
-                yield table[place]
-
-
-def rank_credits(judged: Mapping[str, Mapping[Key, Credit]]) -> tuple[Standing, ...]:
-    """Rank models by their credits, in groups that the data can tell apart.
-
-    Every two are compared on the pairs that both judged.
-
-    Args:
-        judged: Per model, its credits by pair.
-    """
-    rows = {pair: credit for found in judged.values() for pair, credit in found.items()}
-    pairs = sorted(rows)
-    credits = {
-        name: [found[pair].credit if pair in found else None for pair in pairs] for name, found in judged.items()
-    }
-    return stats.significance_groups(credits, clusters_of([rows[pair] for pair in pairs]))
 
 
 def relation(wanted: Mapping[str, str], held: Mapping[str, str]) -> str:

@@ -15,13 +15,15 @@ KNOWS_FROM = 0.75
 """Accuracy that the whole interval must reach: about that of the best reward model of the paper (75.94 %)."""
 NOTHING = 0.05
 """An effect whose interval holds 0 and stays within this many points either way is taken for none."""
+LITTLE = 0.1
+"""A model whose gain stays below this many points, by its whole interval, follows the user a little."""
 
 
 class UserGrade(StrEnum):
     """Grade of a model's use of the user, from worst to best; the first two say that a run cannot tell."""
 
-    UNSHOWN = "was not shown the user"
-    OPEN = "cannot be told to use the user"
+    UNSHOWN = "was not tested for use of the user"
+    OPEN = "does not clearly use the user"
     IGNORES = "ignores the user"
     SWAYED = "is swayed by any user"
     FOLLOWS = "follows this user"
@@ -32,11 +34,13 @@ RULE = f"""\
 All by 95 % intervals; own, none, other, opposite: accuracy with the user's own posts, without posts, with another
 user's, and with those of the user who wants the opposite.
   {UserGrade.KNOWS}: follows this user (below), and the interval of own begins at {KNOWS_FROM:.0%} or higher
-  {UserGrade.FOLLOWS}: own is above other, above none, and above opposite where the suite has one
+  {UserGrade.FOLLOWS}: own is above other, above none, and above opposite where the suite has one;
+    "a little" where the interval of own less none ends below {100 * LITTLE:.0f} points
   {UserGrade.SWAYED}: own differs from none, other or opposite, but does not follow this user
   {UserGrade.IGNORES}: own differs from none of them, and each interval stays within ±{100 * NOTHING:.0f} points
   {UserGrade.OPEN}: none of these; more pairs would tell
   {UserGrade.UNSHOWN}: the run lacks `profile` (or `retrieved@K`), `none` or `other`
+No grade is given where no pair was answered or every one is a tie.
 On `generic+posts` a sentence on soundness stands in place of a grade: lost or gained where its interval lies below or
 above 0, kept where it holds 0 and stays within ±{100 * NOTHING:.0f} points."""
 
@@ -55,10 +59,29 @@ def verdict(result: Result) -> RunVerdict:
         >>> print(RULE.splitlines()[2].strip()[:45])
         knows what this user wants: follows this user
     """
-    if (soundness := result.effects.soundness) is not None:  # nobody's own wishes decide these pairs
+    if (soundness := result.effects.soundness) is not None:  # no user's own wishes decide these pairs
         return RunVerdict(UserGrade.OPEN, f"{result.model.address} {_soundness(result, soundness)}.")
+    if (nothing := _no_verdicts(result)) is not None:
+        return RunVerdict(UserGrade.OPEN, f"{result.model.address} {nothing}.")
     grade = _grade(result)
-    return RunVerdict(grade, f"{result.model.address} {grade.value}{_numbers(result)}{_clause(result, grade)}.")
+    how = " a little" if grade is UserGrade.FOLLOWS and _little(result.effects.gain) else ""
+    return RunVerdict(grade, f"{result.model.address} {grade.value}{how}{_numbers(result)}{_clause(result, grade)}.")
+
+
+def _no_verdicts(result: Result) -> str | None:
+    """Say why there is nothing to grade: no pair was answered, or none was decided."""
+    found = result.contexts.values()
+    if found and not any(context.accuracy.n for context in found):
+        return "was not judged: no pair was answered"
+    if not found or any(context.ties.value != 1 for context in found if context.accuracy.n):
+        return None
+    if any(context.position is not None and context.position.flip_rate.value == 1 for context in found):
+        return "decides by the order alone: swapping the answers turns every verdict round, so every pair is a tie"
+    return "decides nothing: both answers of every pair get the same score, so every pair is a tie"
+
+
+def _little(gain: Estimate | None) -> bool:
+    return gain is not None and gain.high is not None and gain.high < LITTLE
 
 
 def _soundness(result: Result, change: Soundness) -> str:
@@ -69,7 +92,7 @@ def _soundness(result: Result, change: Soundness) -> str:
     elif _nothing(change):
         said = "keeps its soundness"
     else:
-        said = "cannot be told to lose or keep soundness"
+        said = "neither clearly loses nor keeps its soundness"
     shown, none = (_percent(result.contexts[str(name)].accuracy) for name in (shown_context(result.contexts), "none"))
     return f"{said} where a user's posts are shown: {shown} % of pairs right with posts, {none} without"
 
@@ -122,6 +145,10 @@ def _percent(estimate: Estimate) -> str:
 
 def _clause(result: Result, grade: UserGrade) -> str:
     if grade is UserGrade.UNSHOWN:
+        if "posts" not in result.model.reads:
+            return "; it reads no posts"
+        if result.unsupported:
+            return f"; these pairs have nothing to show under {', '.join(result.unsupported)}"
         return "; --context none,profile,other tells what it makes of the user"
     if grade is UserGrade.OPEN:
         return "; the intervals are too wide to tell more, so judge more pairs"

@@ -67,6 +67,8 @@ class Evaluation(Result):
         values = ", ".join(f"{name}={found.accuracy.value}" for name, found in self.contexts.items())
         return f"Evaluation({self.model.address!r}: {values}; {len(self.records):,} records)"
 
+    __str__ = __repr__
+
 
 def execute(
     session: Session,

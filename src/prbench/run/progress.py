@@ -5,11 +5,9 @@ import time
 from types import TracebackType
 from typing import Self, TextIO
 
-from prbench.calls import Asker, clock
+from prbench.calls import Asker, ProgressLine, clock
 from prbench.run.work import OpenWork
 from prbench.types import Record
-
-PLAIN_SECONDS = 10.0
 
 _TELLING = 30
 _TELLING_SECONDS = 2.0
@@ -26,12 +24,13 @@ class RecordProgress:
         self._stream = stream or sys.stderr
         self._quiet = quiet
         self._total = self._done = self._bad = 0
-        self._credit, self._judged = 0.0, 0
+        self._credits: dict[str, tuple[float, int]] = {}  # by context: their sum and number
+        self._context = ""
         self._spent_usd = 0.0
-        self._started = self._printed = time.monotonic()
+        self._started = time.monotonic()
         self._asked = 0
         self._first_asked = 0.0
-        self._bar: _Bar | None = None
+        self._line = self._new_line("planning")
         self._asker: Asker | None = None
 
     def watch(self, asker: Asker) -> None:
@@ -42,24 +41,18 @@ class RecordProgress:
         """Report the prompts planned so far: a bar on a terminal, elsewhere a line where it takes long."""
         if self._quiet or (done % 64 and done < total):
             return
-        if self._stream.isatty():
-            self._bar = self._bar or _Bar(self._stream, total)
-            self._bar.update(done, "planning: what fits, what is asked only once")
-        elif time.monotonic() - self._printed > PLAIN_SECONDS:
-            self._printed = time.monotonic()
-            self._say(f"planning {done:,}/{total:,}")
+        self._line.show(done, total, lambda: "what fits, what is asked only once")
 
     def listening(self, work: OpenWork, there: int) -> "RecordProgress":
         """Start to count: so many records are open, so many are there already."""
-        self._stop_bar()
+        self._line.close()
         self._total = len(work.tasks) + len(work.unfit)
-        self._started = self._printed = time.monotonic()
+        self._started = time.monotonic()
         if self._quiet or not self._total:
             return self
         already = f", {there:,} records there already" if there else ""
         self._say(f"{self._total:,} records to make from {len(work.calls):,} distinct calls{already}")
-        if self._stream.isatty():
-            self._bar = _Bar(self._stream, self._total)
+        self._line = self._new_line("")
         return self
 
     def __call__(self, record: Record, spent_usd: float) -> None:
@@ -72,13 +65,11 @@ class RecordProgress:
         if record.credit is None:
             self._bad += 1
         else:
-            self._credit += record.credit
-            self._judged += 1
-        if self._bar is not None:
-            self._bar.update(self._done, self.status())
-        elif not self._quiet and time.monotonic() - self._printed > PLAIN_SECONDS:
-            self._printed = time.monotonic()
-            self._say(f"{self._done:,}/{self._total:,} {self.status()}")
+            credit, judged = self._credits.get(record.context, (0.0, 0))
+            self._credits[record.context] = credit + record.credit, judged + 1
+            self._context = record.context
+        if not self._quiet:
+            self._line.show(self._done, self._total, self.status)
 
     def status(self) -> str:
         """Rate, time left, running accuracy, records without a verdict, work of a local model, money."""
@@ -87,9 +78,10 @@ class RecordProgress:
         parts = [f"{rate:.1f}/s"]
         if (left := self.seconds_left()) is not None:
             parts.append(f"{clock(left)} left")
-        if self._judged:
-            parts.append(f"accuracy so far {self._credit / self._judged:.1%}")
-        parts.append(f"without verdict {self._bad}")
+        if self._context:
+            credit, judged = self._credits[self._context]
+            parts.append(f"{self._context} {100 * credit / judged:.1f} % so far")
+        parts += [f"without verdict {self._bad:,}"] if self._bad else []
         parts += [] if self._asker is None else work_done(self._asker)
         if self._spent_usd:
             parts.append(f"${self._spent_usd:.4f}")
@@ -105,10 +97,8 @@ class RecordProgress:
             return None
         return (self._total - self._done) * since / (self._asked - 1)
 
-    def _stop_bar(self) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
+    def _new_line(self, what: str) -> ProgressLine:
+        return ProgressLine(what, self._say, terminal=self._stream)
 
     def __enter__(self) -> Self:
         return self
@@ -116,40 +106,13 @@ class RecordProgress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._stop_bar()
+        self._line.close()
         if self._total and not self._quiet:
-            self._say(f"{self._done:,}/{self._total:,} {self.status()}")
+            self._say(f"{self._done:,}/{self._total:,} · {self.status()}")
 
     def _say(self, line: str) -> None:
         if not self._quiet:
             print(line, file=self._stream, flush=True)
-
-
-class _Bar:
-    """A rich progress bar with our own status text."""
-
-    def __init__(self, stream: TextIO, total: int) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-        from rich.progress import Progress as RichProgress
-
-        self._rich = RichProgress(
-            BarColumn(bar_width=30),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[status]}"),
-            console=Console(file=stream),
-            transient=True,
-        )
-        self._task = self._rich.add_task("run", total=total, status="")
-        self._rich.start()
-
-    def update(self, done: int, status: str) -> None:
-        """Show the number done and the status."""
-        self._rich.update(self._task, completed=done, status=status)
-
-    def stop(self) -> None:
-        """Leave the terminal as it was."""
-        self._rich.stop()
 
 
 def work_done(asker: Asker) -> list[str]:

@@ -1,7 +1,6 @@
 """A run, resolved: suite, model and contexts are loaded and known to fit together; nothing has been asked yet."""
 
 import math
-import re
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +10,7 @@ from prbench.config import ModelOptions, RunConfig, digest
 from prbench.contexts import ContextBuilder, check_prompts, judged_pairs, known_as, questions_aside, user_stances
 from prbench.data import Suite, load_pairs
 from prbench.errors import ConfigError, did_you_mean
+from prbench.files import slug
 from prbench.models import (
     BASELINES,
     Adaptive,
@@ -94,8 +94,8 @@ class Session:
 
     def default_folder(self) -> Path:
         """`runs/<suite>-<model>-<8 hex of the resolved configuration>`."""
-        names = (self.suite.record.name, self.model.card.address)
-        suite, model = (re.sub(r"[^A-Za-z0-9.]+", "_", Path(name).name).strip("_.")[:40] or "run" for name in names)
+        names = (self.suite.record.name, self.model.card.address.partition("@http")[0])
+        suite, model = (slug(Path(name).name)[:40] or "run" for name in names)
         return Path("runs") / f"{suite}-{model}-{digest(self.identity)[:8]}"
 
     @cached_property
@@ -273,7 +273,7 @@ def _lacking(suite: Suite, everything: Suite) -> dict[str, str]:
         why = "the suite has no profiles, so nothing of the user can be shown"
         lacking |= {name: why for name, kind in CONTEXTS.items() if kind.source == "profile"}
     elif alone := _alone(suite, everything):
-        lacking["other"] = f"{alone} is the only user there, so there is nobody else to show under 'other'"
+        lacking["other"] = f"{alone} is the only user there, so there is no other user to show under 'other'"
     if not any(suite.column("rubric_aspects")):
         lacking["oracle"] = "the suite has no rubric aspects to show under 'oracle'"
     return lacking

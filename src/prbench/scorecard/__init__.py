@@ -10,7 +10,6 @@ from prbench.scorecard.config import (
     ScorecardConfig,
     ScorecardModelConfig,
     entries_of,
-    make_settings,
     read_settings_file,
 )
 from prbench.scorecard.curves import CurveSheet, make_curves
@@ -33,7 +32,6 @@ __all__ = [
     "entries_of",
     "make_curves",
     "make_scorecard",
-    "make_settings",
     "read_settings_file",
     "scorecard_tables",
 ]

@@ -1,6 +1,5 @@
 """Bench on which models are run for a scorecard: suites loaded once, one folder per run, one call cache for all."""
 
-import re
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -10,6 +9,7 @@ from prbench.calls import CallCache
 from prbench.config import RunConfig
 from prbench.data import Suite, load_pairs
 from prbench.errors import ConfigError, did_you_mean
+from prbench.files import slug
 from prbench.models import Model
 from prbench.results import RunFolder
 from prbench.run import Evaluation, RecordProgress, Session, execute
@@ -76,7 +76,7 @@ def folder_name(text: str) -> str:
         >>> folder_name("personal:models/user-bt")
         'personal_models_user-bt'
     """
-    return re.sub(r"[^A-Za-z0-9.-]+", "_", text).strip("_.")[-60:] or "model"
+    return slug(text, keep=".-")[-60:] or "model"
 
 
 def _check_split(suite: Suite, split: str | None, option: str) -> None:

@@ -46,7 +46,8 @@ def scorecard_tables(card: Scorecard) -> list[Table]:
 def curve_tables(sheet: CurveSheet) -> list[Table]:
     """Return the tables of the curves: one for judged pairs, one for posts."""
     counts = sheet.evaluated.counts
-    where = f"{counts.pairs:,} pairs of {counts.users:,} users and {counts.questions:,} questions, seed {sheet.seed}"
+    parts = count(counts.pairs, "pair"), count(counts.users, "user"), count(counts.questions, "question")
+    where = f"{parts[0]} of {parts[1]} and {parts[2]}, seed {sheet.seed}"
     tables = [table for table in (_shots_table(sheet.curves, where), _posts_table(sheet.curves, where)) if table.rows]
     failed = [[curves.name, f"failed: {curves.failed}"] for curves in sheet.curves if curves.failed]
     return [*tables, *([Table("Curves that failed", ["model", "why"], failed, first_numeric=2)] if failed else [])]

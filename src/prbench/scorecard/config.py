@@ -2,19 +2,19 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, field_validator
 
-from prbench.config import ModelOptions
+from prbench.config import Config, ModelOptions
 from prbench.errors import AddressError, ConfigError, did_you_mean
 from prbench.files import read_toml
 from prbench.models import BASELINES, schemes
 from prbench.scorecard.rule import Rule
-from prbench.types import CONTEXTS, Context, Frozen, context_names
+from prbench.types import CONTEXTS, Context, context_names
 
 
-class ScorecardModelConfig(Frozen):
+class ScorecardModelConfig(Config):
     """One model on the scorecard.
 
     Example:
@@ -56,7 +56,7 @@ class ScorecardModelConfig(Frozen):
         return self.name or f"{self.address}{shown}"
 
 
-class ScorecardConfig(Frozen):
+class ScorecardConfig(Config):
     """Settings of a scorecard, resolved."""
 
     models: tuple[ScorecardModelConfig, ...] = Field(min_length=1)
@@ -75,6 +75,26 @@ class ScorecardConfig(Frozen):
     baselines: bool = True
     """Whether the content-blind baselines stand above the models."""
     rule: Rule = Rule()
+
+    @classmethod
+    def of(cls, place: str = "", /, **settings: Any) -> Self:
+        """Check the settings of a user, and that a model exists at every address, before anything is spent.
+
+        Example:
+            >>> ScorecardConfig.of(models=[{"address": "longr"}])
+            Traceback (most recent call last):
+            prbench.errors.AddressError: unknown model address 'longr'
+            ...
+        """
+        if not settings.get("models"):
+            raise ConfigError("no model was given", hint="name at least one: --model ADDRESS")
+        made = super().of(place, **settings)
+        known = schemes()
+        for entry in made.models:
+            scheme = entry.address.partition(":")[0]
+            if scheme not in known:
+                raise AddressError(f"unknown model address {entry.address!r}", hint=did_you_mean(scheme, known))
+        return made
 
     @property
     def part(self) -> str | None:
@@ -98,32 +118,6 @@ class ScorecardConfig(Frozen):
         listed = {entry.address for entry in self.models}
         blind = [ScorecardModelConfig(address=name) for name in BASELINES if self.baselines and name not in listed]
         return (*blind, *self.models)
-
-
-def make_settings(values: dict[str, Any], place: str = "") -> ScorecardConfig:
-    """Check the settings of a user, and that a model exists at every address, before anything is spent.
-
-    Example:
-        >>> make_settings({"models": [{"address": "longr"}]})
-        Traceback (most recent call last):
-        prbench.errors.AddressError: unknown model address 'longr'
-        ...
-    """
-    try:
-        settings = ScorecardConfig.model_validate(values)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "scorecard"
-        raise ConfigError(
-            f"{place + ': ' if place else ''}{where} is {first['input']!r}: {first['msg']}",
-            hint="name at least one model: --model ADDRESS" if first["loc"] == ("models",) else "",
-        ) from error
-    known = schemes()
-    for entry in settings.models:
-        scheme = entry.address.partition(":")[0]
-        if scheme not in known:
-            raise AddressError(f"unknown model address {entry.address!r}", hint=did_you_mean(scheme, known))
-    return settings
 
 
 def read_settings_file(path: Path) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from prbench.serve.batching import OverloadedError
@@ -42,6 +42,7 @@ from prbench.serve.items import (
     parse,
 )
 from prbench.serve.lists import RankRequest
+from prbench.serve.metrics import CONTENT_TYPE
 from prbench.serve.rollout import items_of
 from prbench.serve.service import (
     ListsOnlyError,
@@ -134,7 +135,7 @@ class _Face:
                 response = await endpoint(request)
             except Exception as error:
                 response = self._refused(error)
-            self._service.metrics.requests.add(path=path, status=str(response.status_code))
+            self._service.metrics.requests.labels(path, response.status_code).inc()
             self._service.metrics.request_seconds.observe(time.perf_counter() - began)
             return response
 
@@ -187,7 +188,7 @@ class _Face:
 
     async def metrics(self, request: Request) -> Response:
         """Return all that was counted."""
-        return PlainTextResponse(self._service.metrics_text(), media_type="text/plain; version=0.0.4")
+        return Response(self._service.metrics.text(), headers={"content-type": CONTENT_TYPE})
 
     def _known(self, request: Request) -> bool:
         if self._door.token is None:
@@ -256,7 +257,7 @@ class _Face:
         if not isinstance(error, HttpError):
             _LOG.error("a request failed", exc_info=error)  # there in full; what is inside is not the client's to read
             error = HttpError(500, "internal", "something went wrong in the server; its log says what")
-        self._service.metrics.errors.add(kind=error.kind)
+        self._service.metrics.errors.labels(error.kind).inc()
         return _told(error)
 
 

@@ -12,15 +12,15 @@ import logging
 import math
 import threading
 import time
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from prbench.models import Rater
-from prbench.serve.gathering import Load, Waiting, gather, load_of, waiting_of
+from prbench.serve.gathering import Waiting, load_of, next_batch, waiting_of
 from prbench.serve.items import ItemError, Scored, ScoreItem, TooManyError
+from prbench.serve.jobs import Entry, Job, discreet, logged, read
 from prbench.serve.metrics import Metrics
 from prbench.serve.pace import Pace
 from prbench.types import AnswerView, Outcome
@@ -50,48 +50,6 @@ class QueueLimits(NamedTuple):
 
 class OverloadedError(Exception):
     """The queue is full, or the server drains."""
-
-
-@dataclass(eq=False)
-class Job:
-    """One request: its items, and what they came to."""
-
-    items: Sequence[ScoreItem]
-    waiting: Sequence[Waiting]
-    """Cost of each item."""
-    arrived: float
-    deadline: float
-    done: "Future[list[Scored]]" = field(default_factory=Future)
-    shown: dict[int, AnswerView | ItemError] = field(default_factory=dict)
-    """Made when the first item of a question is reached: a request's answers to one question are shown together."""
-    results: dict[int, Scored] = field(default_factory=dict)
-    left: Load = field(init=False)
-    """Characters of the items that still wait."""
-
-    _places: dict[tuple[object, object], list[int]] = field(default_factory=lambda: defaultdict(list))
-
-    def __post_init__(self) -> None:
-        """Count what it costs, and find what belongs together."""
-        self.left = load_of(self.waiting)
-        for place, one in enumerate(self.waiting):
-            self._places[one.user, one.question].append(place)
-
-    def beside(self, place: int) -> list[int]:
-        """The items with the same user and question as this one."""
-        return self._places[self.waiting[place].user, self.waiting[place].question]
-
-    def settle(self, place: int, result: Scored) -> None:
-        """Keep one item's result; the last one answers the request."""
-        self.results[place] = result
-        # From here on it cannot be cancelled; if it was, nobody waits for it any more.
-        if len(self.results) < len(self.items) or self.done.done():
-            return
-        if self.done.set_running_or_notify_cancel():
-            self.done.set_result([self.results[place] for place in range(len(self.items))])
-
-
-Entry = tuple[Job, int]
-"""One item of a job, by its place."""
 
 
 class Batcher:
@@ -251,7 +209,7 @@ class Batcher:
     def _work(self) -> None:
         try:
             self._work_until_stopped()
-        except BaseException as error:  # nobody would be answered any more: they are told so
+        except BaseException as error:  # no request would be answered any more: they are told so
             _LOG.critical("the model's thread has ended", exc_info=error)
             self._busy = False
             self.abandon()
@@ -300,7 +258,7 @@ class Batcher:
             self._queue = deque(self._alive())
             waiting = self._in_turn()
             costs = [self._in_seconds(job.waiting[place]) for job, place in waiting]
-            chosen = gather(costs, self._limits.max_batch, _BATCH_S)
+            chosen = next_batch(costs, self._limits.max_batch, _BATCH_S)
             batch = [waiting[place] for place in chosen]
             taken = {(id(job), place) for job, place in batch}
             self._queue = deque(entry for entry in self._queue if (id(entry[0]), entry[1]) not in taken)
@@ -378,7 +336,7 @@ class Batcher:
         same = self._model.card.deterministic
         keys = [view if same else place for place, view in enumerate(views)]
         distinct = dict(zip(keys, views, strict=True))
-        self._metrics.shared.add(len(views) - len(distinct))
+        self._metrics.shared.inc(len(views) - len(distinct))
         found = dict(zip(distinct, self._ask(list(distinct.values())), strict=True)) if distinct else {}
         return [found[key] for key in keys]
 
@@ -399,21 +357,6 @@ class Batcher:
         return outcomes
 
 
-def read(outcome: Outcome) -> Scored:
-    """A score, or why there is none; a failure is never a number.
-
-    Example:
-        >>> read(Outcome.scored(0.5)), read(Outcome.scored(float("inf")))
-        (0.5, ItemError(kind='invalid', message='score is inf'))
-    """
-    if outcome.status == "failed":
-        return ItemError("failed", outcome.reason)
-    if outcome.status != "ok" or outcome.score is None:
-        return ItemError("invalid", outcome.reason or "the model gave no score")
-    # Asked once more: what a model makes without `Outcome.scored` has met no check.
-    return outcome.score if math.isfinite(outcome.score) else ItemError("invalid", f"score is {outcome.score}")
-
-
 def _settle(done: Future[Any], chore: Callable[[], Any]) -> None:
     try:
         done.set_result(chore())
@@ -423,17 +366,3 @@ def _settle(done: Future[Any], chore: Callable[[], Any]) -> None:
         failed = RuntimeError(f"the model raised {type(error).__name__}")
         failed.__cause__ = error
         done.set_exception(failed)
-
-
-def discreet(outcome: Outcome) -> Outcome:
-    """An outcome whose reason a client may read: why a model failed may quote paths and texts of this machine."""
-    if outcome.status != "failed":
-        return outcome
-    _LOG.error("an item failed: %s", outcome.reason)
-    return Outcome.failed("the model failed; the server's log says more")
-
-
-def logged(error: BaseException) -> str:
-    """Put an error into the log, whole; returns what the client may know of it."""
-    _LOG.error("an item failed", exc_info=error)
-    return f"the model raised {type(error).__name__}; the server's log says more"

@@ -2,21 +2,20 @@
 
 import os
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from prbench.config import ModelOptions
+from prbench.config import Config, ModelOptions
 from prbench.errors import ConfigError
 from prbench.serve.items import ItemBounds
-from prbench.types import Frozen
 from prbench.web import LOOPBACK, is_loopback
 
 DEFAULT_STATE = Path("runs/serve/feedback.jsonl")
 """File that keeps judgments unless told otherwise."""
 
 
-class ServeConfig(Frozen):
+class ServeConfig(Config):
     """Settings of a server, resolved.
 
     Example:
@@ -60,14 +59,9 @@ class ServeConfig(Frozen):
     options: ModelOptions = ModelOptions()
 
     @classmethod
-    def of(cls, **settings: object) -> "ServeConfig":
-        """Make a configuration of what a user typed; what does not fit is said in the user's words."""
-        try:
-            config = cls.model_validate(settings)
-        except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"]))
-            raise ConfigError(f"{place} is {first['input']!r}: {first['msg']}") from error
+    def of(cls, place: str = "", /, **settings: Any) -> Self:
+        """Make a configuration of what a user typed, and refuse to stand open to a network by mistake."""
+        config = super().of(place, **settings)
         config.check_reach()
         return config
 

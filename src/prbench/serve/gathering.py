@@ -34,7 +34,7 @@ class Load(NamedTuple):
     shared: float
 
 
-def gather(waiting: Sequence[Waiting], most: int, budget: float = math.inf) -> list[int]:
+def next_batch(waiting: Sequence[Waiting], most: int, budget: float = math.inf) -> list[int]:
     """The places of at most `most` items in the order of the queue, that cost at most `budget` together.
 
     A question's candidates are left together for the next batch, rather than cut, once a batch is half full. An item
@@ -42,9 +42,9 @@ def gather(waiting: Sequence[Waiting], most: int, budget: float = math.inf) -> l
     what they share with it.
 
     Example:
-        >>> gather([Waiting(*one) for one in [("ann", 1), ("bob", 2), ("ann", 1), ("eve", 2), ("ann", 3)]], most=4)
+        >>> next_batch([Waiting(*one) for one in [("ann", 1), ("bob", 2), ("ann", 1), ("eve", 2), ("ann", 3)]], most=4)
         [0, 2, 4, 1]
-        >>> gather([Waiting("ann", 1, own=10), Waiting("bob", 2, own=900), Waiting("eve", 3, own=10)], 4, budget=100)
+        >>> next_batch([Waiting("ann", 1, own=10), Waiting("bob", 2, own=900), Waiting("eve", 3, own=10)], 4, 100)
         [0, 2]
     """
     if not waiting:

@@ -11,8 +11,9 @@ from typing import Self
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from prbench.models import ListQuestion, Ranker
-from prbench.serve.batching import OverloadedError, discreet, logged
+from prbench.serve.batching import OverloadedError
 from prbench.serve.items import FloorScore, ItemBounds, ItemError, Scored, ScoreItem
+from prbench.serve.jobs import discreet, logged
 from prbench.serve.views import Views
 from prbench.texts import is_degenerate
 

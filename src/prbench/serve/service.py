@@ -20,6 +20,7 @@ from prbench.models import (
     Ranker,
     Rater,
     as_ranker,
+    can_rate,
     is_adaptive,
     is_ranker,
     load_encoder,
@@ -114,6 +115,8 @@ class RewardService:
         self.metrics = Metrics()
         self.batcher = Batcher(cast(Rater, model), self._show, limits, self.metrics, views.cost)
         self._judged_texts = JudgedTexts(self.batcher, feedback.of)
+        self.metrics.watch("prbench_queue_items", lambda: self.batcher.depth)
+        self.metrics.watch("prbench_users_judged", lambda: len(self._feedback.users))
 
     @property
     def card(self) -> ModelCard:
@@ -127,7 +130,7 @@ class RewardService:
 
     async def score(self, items: Sequence[ScoreItem], within_s: float | None = None) -> ScoredReply:
         """Score items, in their order, within the time that the client waits."""
-        if not hasattr(self._model, "rate"):
+        if not can_rate(self._model):
             raise ListsOnlyError(
                 f"{self.card.address!r} ranks answers that it sees together and has no score for one: POST /rank"
             )
@@ -169,11 +172,11 @@ class RewardService:
     def _reply(self, scored: list[Scored], before: int) -> ScoredReply:
         for result in scored:
             if isinstance(result, ItemError):
-                self.metrics.errors.add(kind=result.kind)
+                self.metrics.errors.labels(result.kind).inc()
             elif isinstance(result, FloorScore):
-                self.metrics.errors.add(kind="degenerate")
+                self.metrics.errors.labels("degenerate").inc()
             else:
-                self.metrics.items.add()
+                self.metrics.items.inc()
         revision = self._revision()  # read before the changes are: the model's thread counts one before it makes it
         return ScoredReply(scored, revision if self._changes == before else "")
 
@@ -233,14 +236,6 @@ class RewardService:
             "users": self._views.users,
             "adapts": self.adaptive,
         }
-
-    def metrics_text(self) -> str:
-        """All that was counted, for Prometheus."""
-        gauges = {
-            "prbench_queue_items": lambda: self.batcher.depth,
-            "prbench_users_judged": lambda: len(self._feedback.users),
-        }
-        return self.metrics.text(gauges)
 
     def _revision(self) -> str:
         """Return a text that changes with everything that could change a score; empty, against caching, if unknown."""

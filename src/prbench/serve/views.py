@@ -170,7 +170,7 @@ class Views:
     def _own(self, item: ScoreItem) -> tuple[Pair, Context] | ItemError:
         """Return pair and context for a user whose posts come with the item: what was sent is what is shown."""
         if self.context.kind.picks == "suite":
-            return ItemError("unfit", f"context '{self.context}' shows somebody of the suite, and the item has posts")
+            return ItemError("unfit", f"context '{self.context}' shows a user of the suite, and the item has posts")
         pair = _pair(item, item.user or "nobody")
         self._plans[pair.id] = item.plan
         if item.posts:
@@ -191,7 +191,7 @@ class Views:
     def _built(self, pair: Pair, context: Context, answers: Sequence[str], item: ScoreItem) -> Sequence[Shown]:
         try:
             shown = self._builder.show_answers(pair, context, answers)
-        except (ContextError, ModelError) as error:  # perhaps in the words of somebody's model
+        except (ContextError, ModelError) as error:  # perhaps in the words of a user's own model
             _LOG.warning("an item cannot be shown", exc_info=error)
             shown = Unfit(f"it cannot be shown under context '{context}'; the server's log says why")
         if not isinstance(shown, ShownAnswers):

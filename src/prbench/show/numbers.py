@@ -48,14 +48,14 @@ def percent(value: float | None, digits: int = 1) -> Number:
     return Number("–" if value is None else f"{100 * value:.{digits}f}", _hundredfold(value))
 
 
-def count(value: int) -> Number:
-    """Format a whole number.
+def count(value: int, noun: str = "") -> Number:
+    """Format a whole number, with what is counted beside it where a noun is given.
 
     Example:
-        >>> count(2668), count(2668).value
-        ('2,668', 2668)
+        >>> count(2668), count(2668).value, count(1, "pair"), count(2668, "pair")
+        ('2,668', 2668, '1 pair', '2,668 pairs')
     """
-    return Number(f"{value:,}", value)
+    return Number(f"{value:,}" + (f" {noun}{'' if value == 1 else 's'}" if noun else ""), value)
 
 
 def interval(estimate: Estimate | None) -> Number:

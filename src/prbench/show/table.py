@@ -77,7 +77,7 @@ def _terminal(table: Table) -> str:
     shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
     for number, column in enumerate(table.columns):
         numeric = number >= table.first_numeric
-        shown.add_column(column, justify="right" if numeric else "left", no_wrap=numeric)
+        shown.add_column(column, justify="right" if numeric else "left", no_wrap=numeric, overflow="fold")
     for row in table.rows:
         shown.add_row(*map(Text, row))
     output = io.StringIO()

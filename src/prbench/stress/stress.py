@@ -4,7 +4,6 @@ Every version of the pairs is a run of its own below one folder, so a stress tes
 that a change leaves alone share their answers with the run of the pairs as they are.
 """
 
-import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from prbench.calls import Budget, CallCache, refuse_over_budget
 from prbench.config import RunConfig, digest
 from prbench.data import DatasetRecord, Suite
 from prbench.errors import ConfigError, did_you_mean
+from prbench.files import slug
 from prbench.models import Model, ModelCard
 from prbench.results import Credit, Measure, RunFolder, clusters_of, credits_by_context
 from prbench.run import Evaluation, RecordProgress, Session, check_claim, execute, forecast, open_budget
@@ -132,7 +132,7 @@ def stress(
 def default_folder(config: RunConfig, card: ModelCard) -> Path:
     """`runs/stress-<suite>-<model>-<8 hex of the configuration>`."""
     names = (Path(config.suite).name, card.address)
-    suite, model = (re.sub(r"[^A-Za-z0-9.]+", "_", name).strip("_.")[:40] or "run" for name in names)
+    suite, model = (slug(name)[:40] or "run" for name in names)
     return Path("runs") / f"stress-{suite}-{model}-{digest([config.identity(), card.identity])[:8]}"
 
 

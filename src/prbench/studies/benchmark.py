@@ -49,7 +49,7 @@ class Earned(NamedTuple):
     """Pairs that some of the models have no verdict on."""
 
 
-def gather(paths: Sequence[Path]) -> list[Benchmark]:
+def read_benchmarks(paths: Sequence[Path]) -> list[Benchmark]:
     """Sort runs into benchmarks, in the order of their first run.
 
     Args:

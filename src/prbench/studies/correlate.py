@@ -9,7 +9,6 @@ These alone carry the verdict, and over these alone rivals are compared.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +39,7 @@ from prbench.studies.agreement import (
     RivalAgreement,
     StudyAgreement,
 )
-from prbench.studies.benchmark import Benchmark, Wanted, earned, gather
+from prbench.studies.benchmark import Benchmark, Wanted, earned, read_benchmarks
 from prbench.studies.matched import LEAST_MODELS, CorrelateConfig, Matched, match
 from prbench.studies.study import read_study
 
@@ -65,15 +64,15 @@ def correlate(
     studies = [(read_study(path), str(path)) for path in downstream]  # cheap, and the likelier mistake
     if not studies:
         raise ConfigError("no downstream study is named", hint="--downstream STUDY…")
-    main = _only(gather(benchmark))
-    rivals = gather(baseline)
+    main = _only(read_benchmarks(benchmark))
+    rivals = read_benchmarks(baseline)
     matched = [match(study, path, main, options.context) for study, path in studies]
     found = [_study(one, rivals, options) for one in matched]
     return Correlated(
         prbench=__version__,
         benchmark=BenchmarkTold(suite=main.suite, split=main.split, fingerprints=tuple(main.fingerprints)),
         primary=PRIMARY,
-        options=asdict(options),
+        options=options.model_dump(),
         studies=tuple(found if options.describe else _judged(found)),
         models_needed={str(rho): needed for rho, needed in correlation.power_table().items()},
     )

@@ -2,11 +2,11 @@
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from prbench.config import Config
 from prbench.errors import StudyError
 from prbench.stats import Clusters, correlation
 from prbench.stats.arrays import Floats
@@ -19,8 +19,7 @@ from prbench.types import Context
 LEAST_MODELS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class CorrelateConfig:
+class CorrelateConfig(Config):
     """Settings of a correlation."""
 
     context: str = "profile"

@@ -5,10 +5,10 @@ from typing import Any
 
 from pydantic import Field
 
-from prbench.types import Frozen
+from prbench.config import Config
 
 
-class TrainConfig(Frozen):
+class TrainConfig(Config):
     """Settings for training a method over vectors."""
 
     method: str

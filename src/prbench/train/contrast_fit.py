@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic import Field
 
+from prbench.config import Config
 from prbench.contexts.builder import aspect_line
 from prbench.data.passages import Passage
 from prbench.models.ngrams import NGrams
@@ -18,14 +19,14 @@ from prbench.train.regression import three_way, two_sided
 from prbench.train.soundness import Sound, fit_flaw, fit_spoilt
 from prbench.train.stance_labels import Axes, Stance, answer_stances, people_stances, stated
 from prbench.train.unsound import unsound
-from prbench.types import Frozen, Pair
+from prbench.types import Pair
 
 Tell = Callable[[str], None]
 _ALONE = 0.15
 """Share of mₖ that is kept for an answer alone, since nothing tells which axis decides."""
 
 
-class ContrastConfig(Frozen):
+class ContrastConfig(Config):
     """Settings for fitting `contrast`."""
 
     encoder: str = "embed:minilm"

@@ -13,7 +13,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from prbench.config import digest
+from prbench.config import Config, digest
 from prbench.data import load_pairs
 from prbench.data.fingerprint import fingerprint
 from prbench.data.portion import Portion
@@ -30,13 +30,13 @@ from prbench.train.leaks import check_splits
 from prbench.train.loop import HeldOutScore, Listener, Loop
 from prbench.train.train import learned_from, of_split
 from prbench.train.tune import taught, tuned_on
-from prbench.types import Frozen, Message, Pair, Prompt
+from prbench.types import Message, Pair, Prompt
 
 _LOOK_TOKENS = 8192
 """Most tokens of a forward pass at validation."""
 
 
-class CrossConfig(Frozen):
+class CrossConfig(Config):
     """Settings of a cross-encoder's training; everything here changes the weights and names what is resumed."""
 
     method: Literal["cross"] = "cross"

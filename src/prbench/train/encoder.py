@@ -16,7 +16,7 @@ from pydantic import Field
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from prbench.config import digest
+from prbench.config import Config, digest
 from prbench.errors import ModelError, RunError
 from prbench.files import checked, read_json, replacing, write_whole
 from prbench.models.local.checkpoint import quiet
@@ -29,13 +29,12 @@ from prbench.train.frozen import FrozenStates
 from prbench.train.stance_labels import Axes, Labelled, Stance
 from prbench.train.tuning_batches import Step, steps
 from prbench.train.tuning_loss import Answered, Heads, TuningLoss
-from prbench.types import Frozen
 
 _WINDOW = 3
 _MAX_TOKENS = 224
 
 
-class EncoderConfig(Frozen):
+class EncoderConfig(Config):
     """Settings for tuning an encoder."""
 
     base: str = "embed:minilm"

@@ -15,17 +15,16 @@ from typing import Any, Literal, NamedTuple, Protocol
 import torch
 from pydantic import Field
 
-from prbench.config import ModelOptions, digest
+from prbench.config import Config, ModelOptions, digest
 from prbench.errors import ModelError
 from prbench.models.local.adapter import require_peft
 from prbench.models.local.checkpoint import quiet
 from prbench.models.local.language_model import LanguageModel
 from prbench.train import checkpoint
 from prbench.train.packs import Pack, TokenExample, groups, pack, target_losses
-from prbench.types import Frozen
 
 
-class PlannerConfig(Frozen):
+class PlannerConfig(Config):
     """Settings of a planner's training; everything here changes the weights and names what is resumed."""
 
     policy: str = "lm:smollm2"

@@ -6,10 +6,9 @@ Each gate is a small class with one method that names what it refuses, and why. 
 
 from prbench.build.gates.copying import RubricCopying
 from prbench.build.gates.couples import WholeCouples
-from prbench.build.gates.detect import known_languages, language_shares
 from prbench.build.gates.duplicates import NearDuplicates
 from prbench.build.gates.gate import Gate, GateCount, GateReport, Reject, is_unmeasured, run_gates
-from prbench.build.gates.language import SameLanguage
+from prbench.build.gates.language import SameLanguage, known_languages, language_shares
 from prbench.build.gates.leakage import ProfileLeakage
 from prbench.build.gates.length import LengthRatio
 from prbench.build.gates.parse import KINDS, left_out, parse_gates

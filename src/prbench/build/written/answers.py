@@ -11,8 +11,8 @@ from typing import Literal, NamedTuple
 
 from prbench.build.draft import Draft
 from prbench.build.written.replies import Rejection, Replies, WritingRequest
-from prbench.prompts.answer import parse_answer
 from prbench.prompts.instruction import Instruction
+from prbench.prompts.writing import parse_answer
 from prbench.rank import PostRanker
 from prbench.types import Aspect, Post, Question
 
@@ -78,7 +78,7 @@ def _request(
     prompt = writing.prompt.fill(
         question=question.question, posts=posts, follow=follow, avoid=avoid, words=writing.words
     )
-    return WritingRequest(prompt, partial(parse_answer, words=writing.words))
+    return WritingRequest(prompt, partial(parse_answer, limit=writing.words))
 
 
 class WrittenDrafts(NamedTuple):

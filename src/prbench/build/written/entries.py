@@ -16,7 +16,7 @@ from prbench.build.written.cleaning import clean, has_unseen
 from prbench.data.fields import content_id, read_aspects, read_identifier, read_text
 from prbench.data.rows import Place, SourceRow, missing_field
 from prbench.errors import DataError, did_you_mean
-from prbench.prompts.answer import count_words
+from prbench.prompts.writing import count_words
 from prbench.types import Aspect
 
 FIELDS = ("user", "text", "id", "question", "narrative", "category", "time", "rubric_aspects")

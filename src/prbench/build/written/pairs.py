@@ -30,14 +30,15 @@ from prbench.build.written.publish import (
 from prbench.build.written.replies import Decoding, Rejection, Replies, SpendingLimits, WritingRequest
 from prbench.calls import Budget
 from prbench.calls.budget import FILE as SPEND
+from prbench.config import Config
 from prbench.data import load_questions
 from prbench.errors import DataError
 from prbench.graders import RubricJudge
 from prbench.models import Generator
 from prbench.prompts.instruction import Instruction
-from prbench.prompts.opposite import Opposite
+from prbench.prompts.writing import Opposite
 from prbench.rank import BM25
-from prbench.types import Frozen, Question
+from prbench.types import Question
 
 _ANSWER, _OPPOSITE = "answer.jinja", "opposite.jinja"
 _TOKENS_PER_WORD = 1.4
@@ -47,7 +48,7 @@ Mirror = Literal["none", "found", "all"]
 """Questions that are mirrored: none; those that two users asked nearly alike; all, with imagined opposites."""
 
 
-class PairsConfig(Frozen):
+class PairsConfig(Config):
     """Settings for writing pairs."""
 
     mirror: Mirror = "none"

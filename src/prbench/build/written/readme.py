@@ -84,8 +84,8 @@ def _mirrored(card: "PairsCard") -> str:
     return (
         "## Mirrored pairs\n\n"
         f"{card.mirrored_share:.0%} of the pairs ({card.mirrored_pairs:,}) are halves of a couple: "
-        "the same question and answers with the opposite label for a user who wants the opposite. On them, whoever "
-        f"ignores the user scores exactly 50 %. Other halves: {told}."
+        "the same question and answers with the opposite label for a user who wants the opposite. On them, a model "
+        f"that ignores the user scores exactly 50 %. Other halves: {told}."
     )
 
 

@@ -205,7 +205,7 @@ class Replies:
             self.budget.take(outcome.cost_usd, more=heard < len(asked))
             if in_a_row >= _DEAD:
                 return True
-            line.at(heard, len(asked), f", {len(self._failures):,} unanswered")
+            line.at(heard, len(asked), f"{len(self._failures):,} unanswered")
         return False
 
     def _replies(self, asked: Mapping[str, Prompt], attempt: int) -> Iterator[tuple[str, Outcome]]:

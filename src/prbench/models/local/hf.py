@@ -109,6 +109,11 @@ class SequenceClassifier(PrefixRater):
             reusable=bool(self._checkpoint.revision),
         )
 
+    def _notes(self) -> Iterator[str]:
+        if self._label is None and self._head.against is not None:
+            yield f"of two labels the score is {self._head.describe()}; #label=L takes another"
+        yield from super()._notes()
+
     def prepare(self) -> None:
         """Load the weights and refuse a checkpoint whose head was never trained."""
         _ = self._model

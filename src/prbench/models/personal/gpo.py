@@ -5,7 +5,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from prbench.models.personal.method import Method, State, Width
+from prbench.models.personal.method import Method, Omission, State, Width
 from prbench.models.personal.person import Person
 
 
@@ -28,7 +28,7 @@ class GroupPreference(Method):
         self, width: Width, *, hidden: int = 64, layers: int = 2, heads: int = 4, dropout: float = 0.2
     ) -> None:
         super().__init__(width)
-        self.drop = nn.Dropout(dropout)
+        self.drop = Omission(dropout)
         self.start = nn.Parameter(torch.randn(1, 1, hidden) / 10)
         self.post = nn.Linear(width.post, hidden)
         self.chosen = nn.Linear(width.item, hidden)

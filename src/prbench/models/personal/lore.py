@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from prbench.models.personal._fewshot import fit_weights
-from prbench.models.personal.method import Method, State, Width
+from prbench.models.personal.method import Method, Omission, State, Width
 from prbench.models.personal.person import Person
 
 
@@ -28,7 +28,7 @@ class RewardBasis(Method):
     def __init__(self, width: Width, *, basis: int = 24, dropout: float = 0.3, ridge: float = 1.0) -> None:
         super().__init__(width)
         self.ridge = ridge
-        self.drop = nn.Dropout(dropout)
+        self.drop = Omission(dropout)
         self.basis = nn.Linear(width.item, basis, bias=False)
         self.key = nn.Linear(width.post, basis)
         self.weight = nn.Linear(width.post, basis)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from prbench.models.personal._fewshot import fit_weights
-from prbench.models.personal.method import Method, State, Width
+from prbench.models.personal.method import Method, Omission, State, Width
 from prbench.models.personal.person import Person
 
 
@@ -31,7 +31,7 @@ class IdealPoint(Method):
     ) -> None:
         super().__init__(width)
         self.ridge = ridge
-        self.drop = nn.Dropout(dropout)
+        self.drop = Omission(dropout)
         self.place = nn.Linear(width.item, space)
         self.key = nn.Linear(width.post, prototypes)
         self.mixture = nn.Linear(width.post, prototypes)

@@ -9,7 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from prbench.models.personal.method import Method, State, Width
+from prbench.models.personal.method import Method, Omission, State, Width
 from prbench.models.personal.person import Person, masked_mean
 
 
@@ -30,7 +30,7 @@ class UserBradleyTerry(Method):
 
     def __init__(self, width: Width, *, stances: int = 24, dropout: float = 0.3, blind: bool = True) -> None:
         super().__init__(width)
-        self.drop = nn.Dropout(dropout)
+        self.drop = Omission(dropout)
         self.key = nn.Linear(width.post, stances)
         self.value = nn.Linear(width.post, stances)
         self.stance = nn.Linear(width.item, stances, bias=False)

@@ -5,7 +5,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from prbench.models.personal.method import Method, State, Width, bradley_terry
+from prbench.models.personal.method import Method, Omission, State, Width, bradley_terry
 from prbench.models.personal.person import Person
 
 
@@ -30,7 +30,7 @@ class VariationalPreference(Method):
     ) -> None:
         super().__init__(width)
         self.beta = beta
-        self.drop = nn.Dropout(dropout)
+        self.drop = Omission(dropout)
         self.post = nn.Sequential(nn.Linear(width.post, hidden), nn.GELU(), nn.Linear(hidden, 2 * latent, bias=False))
         self.shot = nn.Sequential(nn.Linear(width.item, hidden), nn.GELU(), nn.Linear(hidden, 2 * latent, bias=False))
         self.item = nn.Linear(width.item, latent, bias=False)

@@ -9,11 +9,8 @@ server may echo it. A reply is read no further than a bound on its decoded bytes
 
 import asyncio
 import email.utils
-import json
 import logging
-import os
 import random
-import re
 import time
 import zlib
 from collections.abc import Callable, Mapping
@@ -25,6 +22,7 @@ from pydantic import BaseModel, ValidationError
 
 from prbench.errors import AddressError, MissingExtraError, ModelError
 from prbench.models.meter import Meter
+from prbench.models.remote.secret import SecretKey
 
 try:
     import httpx
@@ -50,10 +48,6 @@ _UNUSABLE = {
 MAX_REPLY_BYTES = 8 * 2**20
 """The longest reply that is read, decoded; a verdict has some kilobytes."""
 _DECODERS = {"": None, "identity": None, "gzip": 31, "x-gzip": 31, "deflate": 47}
-_SHORTEST_SECRET = 6
-"""Shortest key that is kept secret: a shorter one stands in where a server wants none (`EMPTY`, `none`, `x`), and is a
-common word."""
-_HIDDEN = "***"
 
 
 class Backoff(NamedTuple):
@@ -167,8 +161,7 @@ class Wire:
         headers: Callable[[str], Mapping[str, str]] = _bearer,
     ) -> None:
         self.base_url = base_url
-        self._key_variable = key_variable
-        self._key = _key(key_variable)
+        self._key = SecretKey(key_variable)
         self._headers = headers
         self._timeout_s = timeout_s
         self._attempts = retries + 1
@@ -178,8 +171,8 @@ class Wire:
     def open(self) -> httpx.AsyncClient:
         """A client for one event loop."""
         headers = {"Accept-Encoding": "gzip, deflate"}
-        if self._key:
-            headers |= self._headers(self._key)
+        if self._key.value:
+            headers |= self._headers(self._key.value)
         # No limit on connections here: the stream bounds how many requests are under way.
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
         return httpx.AsyncClient(headers=headers, timeout=self._timeout_s, limits=limits, verify=self._certificates)
@@ -257,7 +250,7 @@ class Wire:
                 asyncio.timeout(self._timeout_s),
                 client.stream(method, self.base_url + path, json=body) as response,
             ):
-                sent = await _decoded(response, self.without_key)
+                sent = await _decoded(response, self._key.hidden)
         except (TimeoutError, httpx.TimeoutException) as error:
             reached = not isinstance(error, httpx.ConnectTimeout)
             raise Fault(f"no answer within {self._timeout_s:g} s", reached=reached) from error
@@ -267,7 +260,7 @@ class Wire:
             raise Fault(f"connection lost: {type(error).__name__}") from error
         except zlib.error as error:
             raise Fault("the reply's compression is damaged") from error
-        return _Received(response.status_code, self._cleared(sent), _retry_after_s(response))
+        return _Received(response.status_code, self._key.cleared(sent), _retry_after_s(response))
 
     def _read(self, received: "_Received", schema: type[Payload]) -> Payload:
         status = received.status
@@ -281,59 +274,14 @@ class Wire:
         except ValidationError as error:
             raise Fault(_schema_reason(error)) from error
 
-    def _cleared(self, body: bytes) -> bytes:
-        """A reply without the key, also where it is spelt with JSON's escapes or has bytes that are no text."""
-        if self._secret is None:
-            return body
-        text = body.decode("utf-8", "replace")
-        if self._surely_none(text):
-            return body
-        for form in (body, text):
-            try:
-                value = json.loads(form)
-                cleared = self._cleared_value(value)
-                same = form is body and cleared == value and self.without_key(text) == text
-                return body if same else json.dumps(cleared).encode()
-            except (ValueError, RecursionError):
-                continue
-        return self.without_key(text.replace("\0", "")).encode()  # UTF-16 is the same letters with zeros between them
-
-    def _surely_none(self, text: str) -> bool:
-        """Whether a reply cannot hold the key: no escapes, no zeros, not the key itself, and no number is like it."""
-        plain = "\\" not in text and "\0" not in text and not re.fullmatch(r"[0-9.e+-]+", self._secret or "")
-        return plain and self.without_key(text) == text
+    def without_key(self, text: str) -> str:
+        """A text of the server's without the key."""
+        return self._key.hidden(text)
 
     def _clear(self, error: "Fault | StatusRefused") -> None:
         """Take the key out of what an error says: its words may come from several places of a reply."""
-        error.reason = self.without_key(error.reason)
+        error.reason = self._key.hidden(error.reason)
         error.args = (error.reason,)
-
-    def _cleared_value(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self.without_key(value)
-        if isinstance(value, list):
-            return [self._cleared_value(one) for one in value]
-        if isinstance(value, dict):
-            return {self.without_key(key): self._cleared_value(one) for key, one in value.items()}
-        if isinstance(value, int | float) and self._secret is not None and self._secret in str(value):
-            return None
-        return value
-
-    def without_key(self, text: str) -> str:
-        """A text without the key, also where some of its characters are spelt with JSON's escapes or a URL's."""
-        if self._secret is None:
-            return text
-        spelt = "\\" in text or "%" in text
-        return self._spelt.sub(_HIDDEN, text) if spelt else text.replace(self._secret, _HIDDEN)
-
-    @cached_property
-    def _spelt(self) -> re.Pattern[str]:
-        """The key in any spelling; a few backslashes more are escapes that were escaped again."""
-        return re.compile("".join(map(_any_spelling, self._secret or "")))
-
-    @property
-    def _secret(self) -> str | None:
-        return self._key if self._key and len(self._key) >= _SHORTEST_SECRET else None
 
     def _give_up(self, error: Fault | StatusRefused) -> None:
         if isinstance(error, StatusRefused) and error.status in _UNUSABLE:
@@ -345,10 +293,9 @@ class Wire:
             ) from error
 
     def _hint(self, status: int) -> str:
-        unset = (
-            f"a request without a key: set {self._key_variable}" if self._key_variable else "a request without a key"
-        )
-        return _UNUSABLE[status].format(key=f"the key in {self._key_variable}" if self._key else unset)
+        named = self._key.variable
+        unset = f"a request without a key: set {named}" if named else "a request without a key"
+        return _UNUSABLE[status].format(key=f"the key in {named}" if self._key.value else unset)
 
     @cached_property
     def _certificates(self) -> Any:
@@ -377,19 +324,6 @@ def clean_url(url: str, address: str) -> str:
             hint="give only scheme, host, port and path; the key of chat: belongs into OPENAI_API_KEY",
         )
     return url.rstrip("/")
-
-
-def _key(variable: str | None) -> str | None:
-    key = os.environ.get(variable, "").strip() if variable else ""
-    if not (key.isascii() and key.isprintable()):  # checked here, because the client's own error would show it
-        raise ModelError(f"the key in {variable} has characters that no key has", hint=f"set {variable} anew")
-    return key or None
-
-
-def _any_spelling(character: str) -> str:
-    plain = re.escape(character)
-    escape = rf"(?:{plain}|\\{{1,8}}(?i:u{ord(character):04x})|(?i:%{ord(character):02x})"
-    return escape + (rf"|\\{{1,8}}{plain})" if character in '/"' else ")")
 
 
 async def _decoded(response: httpx.Response, without_key: Callable[[str], str]) -> bytes:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from prbench.errors import ConfigError
-from prbench.files import write_whole
+from prbench.files import slug, write_whole
 from prbench.report.export.cards import model_name
 from prbench.report.finished import Finished
 from prbench.show import interval
@@ -26,9 +26,11 @@ _WORDS = frozenset({"y", "yes", "n", "no", "on", "off", "true", "false", "null"}
 def write(run: Finished, out: Path, dataset_id: str | None) -> list[Path]:
     """Write all files into the folder of a model's repository."""
     dataset = _dataset_id(run, dataset_id)
-    suite = re.sub(r"[^A-Za-z0-9]+", "-", run.loaded.facts.dataset.name).strip("-")
+    suite = slug(run.loaded.facts.dataset.name, mark="-", keep="")
     files = {
-        out / ".eval_results" / f"prbench-{suite}-{_slug(name)}.yaml": to_yaml([_entry(run, dataset, name)])
+        out / ".eval_results" / f"prbench-{suite}-{slug(name, mark='-', keep='')}.yaml": to_yaml(
+            [_entry(run, dataset, name)]
+        )
         for name in _contexts(run)
     }
     files[out / INDEX] = to_yaml({"model-index": [_index(run, dataset)]})
@@ -122,7 +124,3 @@ def _lines(data: Any) -> Iterator[str]:
             yield from (f"  {line}" for line in lines[1:])
     else:
         yield json.dumps(data, ensure_ascii=False)
-
-
-def _slug(context: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", context.lower()).strip("-")

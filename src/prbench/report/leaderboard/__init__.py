@@ -4,7 +4,7 @@ A run that `prbench verify` cannot recompute is not listed, and the command says
 different boards. Figures published by others have a table of their own.
 """
 
-from prbench.report.leaderboard.boards import Board, BoardFolder, LeftOut, find_runs, gather
+from prbench.report.leaderboard.boards import Board, BoardFolder, LeftOut, find_runs, read_boards
 from prbench.report.leaderboard.page import leaderboard_page
 from prbench.report.leaderboard.published import PublishedFigure, published
 from prbench.report.leaderboard.site import write_site
@@ -15,8 +15,8 @@ __all__ = [
     "LeftOut",
     "PublishedFigure",
     "find_runs",
-    "gather",
     "leaderboard_page",
     "published",
+    "read_boards",
     "write_site",
 ]

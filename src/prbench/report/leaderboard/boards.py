@@ -90,7 +90,7 @@ def find_runs(folder: Path) -> list[Path]:
     return sorted(path for path in found if not any(part.startswith(".") for part in path.relative_to(folder).parts))
 
 
-def gather(
+def read_boards(
     runs: Iterable[Path], names: Mapping[str, Named] | None = None, listener: Callable[[Path], None] | None = None
 ) -> BoardFolder:
     """Verify runs and sort them into boards.
@@ -118,9 +118,9 @@ def gather(
     return BoardFolder(_boards(list(entries.values())), tuple(left_out))
 
 
-def gather_folder(folder: Path, listener: Callable[[Path], None] | None = None) -> BoardFolder:
+def read_board_folder(folder: Path, listener: Callable[[Path], None] | None = None) -> BoardFolder:
     """All runs in a folder, with the names its `models.toml` gives them."""
-    return gather(find_runs(folder), read_names(folder), listener)
+    return read_boards(find_runs(folder), read_names(folder), listener)
 
 
 def _boards(entries: Sequence[BoardEntry]) -> tuple[Board, ...]:

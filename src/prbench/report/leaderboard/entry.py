@@ -1,24 +1,24 @@
 """One run on a leaderboard: who answered, what kind of model it is, and how to make the run again."""
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
+from urllib.parse import urlsplit
 
 from prbench.errors import ConfigError
-from prbench.files import check_model, read_toml
+from prbench.files import check_model, read_toml, slug
 from prbench.models import BASELINES
 from prbench.report.command import reproduction
 from prbench.report.finished import Finished
 from prbench.results import Result, RunFolder
 from prbench.types import Frozen
+from prbench.web import is_loopback
 
 Kind = Literal["rater", "comparer", "baseline", "personal"]
 Weights = Literal["open", "closed", "not known"]
 NAMES = "models.toml"
 
 _OPEN = frozenset({"hf", "lm", "embed", "dpo", "personal"})
-_LOCAL = ("//localhost", "//127.", "//[::1]")
 
 
 class Named(Frozen):
@@ -66,7 +66,7 @@ def make_entry(run: Finished, names: Mapping[str, Named]) -> BoardEntry:
     digest = str(RunFolder(run.loaded.path).read_config().get("digest", ""))
     return BoardEntry(
         run=run,
-        slug=f"{_slug(address)}-{digest[:8]}",
+        slug=f"{slug(address, mark='-')[:60] or 'run'}-{digest[:8]}",
         digest=digest,
         name=known.name or address,
         kind=_kind(run),
@@ -85,7 +85,7 @@ def weights_of(address: str) -> Weights:
     scheme = address.partition(":")[0]
     if scheme in _OPEN or address in BASELINES:
         return "open"
-    if scheme in ("chat", "http") and not any(mark in address for mark in _LOCAL):
+    if scheme in ("chat", "http") and not is_loopback(urlsplit(f"//{address.partition('://')[2]}").hostname or ""):
         return "closed"
     return "not known"
 
@@ -97,7 +97,3 @@ def _kind(run: Finished) -> Kind:
     if address.startswith("personal:"):
         return "personal"
     return "rater" if all(record.order == "rated" for record in run.records) else "comparer"
-
-
-def _slug(address: str) -> str:
-    return re.sub(r"[^A-Za-z0-9.]+", "-", address).strip("-.")[:60] or "run"

@@ -10,7 +10,7 @@ from typing import Any
 
 from prbench.errors import ConfigError
 from prbench.files import read_bytes, replacing_folder, write_json, write_whole
-from prbench.report.leaderboard.boards import Board, BoardFolder, BoardLine, gather_folder
+from prbench.report.leaderboard.boards import Board, BoardFolder, BoardLine, read_board_folder
 from prbench.report.leaderboard.entry import BoardEntry
 from prbench.report.leaderboard.page import leaderboard_page
 
@@ -29,7 +29,7 @@ def write_site(results: Path, out: Path, listener: Callable[[Path], None] | None
         listener: Hears of each run before it is verified.
     """
     _refuse_foreign(out)
-    found = gather_folder(results, listener)
+    found = read_board_folder(results, listener)
     if not found.boards and not found.left_out:
         raise ConfigError(f"there is no run in {str(results)!r}", hint="`prbench run … -o FOLDER` makes one")
     with replacing_folder(out, ours=(INDEX, ROWS, RUNS)) as made:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from prbench.report.page.evidence import ReportedRun, ReportEvidence
 from prbench.results import GAIN, SPECIFICITY, verdict
-from prbench.show import interval, percent, points
+from prbench.show import count, interval, percent, points
 from prbench.show.page import context_words
 from prbench.stats import Estimate
 
@@ -38,10 +38,8 @@ def findings(evidence: ReportEvidence) -> PageFindings:
     users = len({row.user for row in evidence.rows})
     questions = len({row.question for row in evidence.rows})
     models = len(evidence.entries)
-    scope = (
-        f"{dataset.name} · {len(evidence.rows):,} pairs · {users:,} users · {questions:,} questions · "
-        f"{models} {'model' if models == 1 else 'models'}"
-    )
+    parts = (count(len(evidence.rows), "pair"), count(users, "user"), count(questions, "question"))
+    scope = " · ".join((dataset.name, *parts, count(models, "model")))
     judged = [entry for entry in evidence.entries if _accuracy(entry).value is not None]
     best = max(judged, key=lambda entry: _accuracy(entry).value or 0.0, default=None)
     title = "Does the model know what this user wants?"
@@ -82,7 +80,9 @@ def _tiles(best: ReportedRun) -> list[Tile]:
             tiles.append(Tile(value, effect.name, ends, f"points over {context_words(effect.control)}"))
     if couples := context.couple_coverage:
         tiles.append(
-            Tile(f"{percent(couples.value)} %", "couples covered", _range(couples), "0 for whoever ignores the user")
+            Tile(
+                f"{percent(couples.value)} %", "couples covered", _range(couples), "0 for a model that ignores the user"
+            )
         )
     return tiles
 

@@ -139,7 +139,7 @@ def _notes(evidence: ReportEvidence) -> list[str]:
         "In percent, with 95 % intervals clustered by user and question; ties count ½. Lines that share a letter "
         "cannot be told apart (paired tests, Holm-corrected); the rank is the range left open.",
         "Users covered: better than a coin for so many users, each tested. Couples: both of two opposite users above "
-        "½; whoever ignores the user gets 0.",
+        "½; a model that ignores the user gets 0.",
     ]
     if not evidence.same_pairs:
         notes.append(

@@ -40,7 +40,7 @@ def context_section(evidence: ReportEvidence) -> Section | None:
     )
     body = figure(small_multiples(drawings), table, caption) + _effects(evidence)
     lead = (
-        "The same pairs, shown with nobody's posts, the user's own, somebody else's and the true rubric. A model "
+        "The same pairs, shown without posts, with the user's own, another user's and the true rubric. A model "
         "that knows this user rises from none to own and falls back with other; one that only likes good answers "
         "stays flat."
     )
@@ -148,7 +148,7 @@ def mirror_section(evidence: ReportEvidence) -> Section | None:
         body=html_table(Table(title, columns, everything, first_numeric=2)),
     )
     lead = (
-        "Two users, the same two answers, opposite wishes: consistent is who is right for both. Whoever does not look "
-        "at the user prefers the same answer twice and scores 0."
+        "Two users, the same two answers, opposite wishes: a consistent model is right for both. A model that does "
+        "not look at the user prefers the same answer twice and scores 0."
     )
     return Section("mirror", "Mirror consistency", lead, body, "Mirror")

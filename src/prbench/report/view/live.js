@@ -1,5 +1,5 @@
 // Follows the runs behind this page: says how far they are, and reloads when there is something new. It reloads by itself
-// only while nobody is reading closely (no key or pointer for a while, nothing opened or typed into); else it offers to.
+// only while the reader is not reading closely (no key or pointer for a while, nothing opened or typed into); else it offers to.
 (() => {
   const bar = document.getElementById("live");
   const state = document.getElementById("live-state");

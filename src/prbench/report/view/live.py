@@ -77,7 +77,7 @@ class LivePages:
                 self.refresh()
             except PrbenchError as error:
                 self.problem = error.message
-            except Exception as error:  # files come and go while a run is made: a thread that ended would tell nobody
+            except Exception as error:  # files come and go while a run is made: a thread that ended would not say so
                 self.problem = f"the pages could not be renewed: {type(error).__name__}: {error}"
 
     def stop(self) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from prbench.data import DatasetRecord
 from prbench.errors import ConfigError, RunError
-from prbench.report.leaderboard import find_runs, gather, leaderboard_page
+from prbench.report.leaderboard import find_runs, leaderboard_page, read_boards
 from prbench.report.page import report_page
 from prbench.results import RunFolder, require_verified
 
@@ -34,7 +34,7 @@ def build_pages(runs: Sequence[Path]) -> Mapping[str, str]:
     suites: dict[str, list[Path]] = {}
     for path in _sound(runs):
         suites.setdefault(_suite(path), []).append(path)
-    board = gather(runs)
+    board = read_boards(runs)
     ranked = leaderboard_page(board.boards, board.left_out, files=None, live=True)
     if len(suites) == 1:
         (paths,) = suites.values()

@@ -96,7 +96,7 @@ def _require_leaves_out() -> None:
     try:
         installed = metadata.version("trl")
     except metadata.PackageNotFoundError:
-        return  # whoever calls this is not TRL
+        return  # the caller is not TRL
     if tuple(map(int, installed.split(".")[:2])) < _LEAVES_OUT:
         raise ConfigError(
             f"on_error is 'drop', but TRL {installed} pays 0 for a dropped sample",

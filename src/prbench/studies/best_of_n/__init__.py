@@ -4,7 +4,6 @@ from prbench.studies.best_of_n.conclusion import read_curves
 from prbench.studies.best_of_n.config import (
     BestOfNConfig,
     RewardModelConfig,
-    make_settings,
     parse_model,
     read_settings,
 )
@@ -21,7 +20,6 @@ __all__ = [
     "World",
     "best_of_n",
     "best_of_n_tables",
-    "make_settings",
     "parse_model",
     "read_curves",
     "read_settings",

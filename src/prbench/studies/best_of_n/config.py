@@ -2,21 +2,21 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from prbench.config import ModelOptions
+from prbench.config import Config, ModelOptions
 from prbench.errors import ConfigError, ContextError
 from prbench.files import read_toml
 from prbench.studies.policy import WORDS
-from prbench.types import Context, Frozen, Text
+from prbench.types import Context, Text
 
 NOISED = "noised-oracle"
 """Scheme of reward models that exist inside a study only: the judge's own grade plus noise of a known size."""
 
 
-class RewardModelConfig(Frozen):
+class RewardModelConfig(Config):
     """One reward model, and what of the user it is shown.
 
     Example:
@@ -90,7 +90,7 @@ def parse_model(text: str) -> RewardModelConfig:
     return RewardModelConfig(address=text)
 
 
-class BestOfNConfig(Frozen):
+class BestOfNConfig(Config):
     """Settings of a best-of-N study, resolved."""
 
     models: tuple[RewardModelConfig, ...] = ()
@@ -128,12 +128,26 @@ class BestOfNConfig(Frozen):
     seed: int = Field(default=0, ge=0)
     resamples: int = Field(default=2000, ge=100)
 
+    @classmethod
+    def of(cls, place: str = "", /, **settings: Any) -> Self:
+        """Check what a user wrote.
+
+        Example:
+            >>> BestOfNConfig.of(policy="lm:smollm2", n=8, k=9)
+            Traceback (most recent call last):
+            prbench.errors.ConfigError: best of 9 needs 9 candidates, there are 8
+        """
+        made = super().of(place, **settings)
+        for model in made.models:
+            _ = model.noise  # refused now if it is no number
+        return made
+
     @model_validator(mode="after")
     def _fits_together(self) -> "BestOfNConfig":
         if self.k is not None and self.k > self.n:
             raise ValueError(f"best of {self.k} needs {self.k} candidates, there are {self.n}")
         if self.candidates == "policy" and not self.policy:
-            raise ValueError("somebody must write the candidates: --policy ADDRESS")
+            raise ValueError("no policy writes the candidates: --policy ADDRESS")
         if self.truth == "instructed" and not self.poles:
             raise ValueError("no candidate is written for a pole: [poles] are needed for the instructed truth")
         if self.poles and self.candidates == "suite":
@@ -152,27 +166,6 @@ class BestOfNConfig(Frozen):
         keys = ("suite", "split", "candidates", "policy", *how)
         chosen: dict[str, Any] = self.model_dump(mode="json", include=set(keys))
         return chosen
-
-
-def make_settings(values: Mapping[str, Any], place: str = "") -> BestOfNConfig:
-    """Check what a user wrote.
-
-    Example:
-        >>> make_settings({"policy": "lm:smollm2", "n": 8, "k": 9})
-        Traceback (most recent call last):
-        prbench.errors.ConfigError: best of 9 needs 9 candidates, there are 8
-    """
-    try:
-        settings = BestOfNConfig.model_validate(dict(values))
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        said = first["msg"].removeprefix("Value error, ")
-        shown = f"{where} is {first['input']!r}: {said}" if where else said
-        raise ConfigError(f"{place}: {shown}" if place else shown) from error
-    for model in settings.models:
-        _ = model.noise  # refused now if it is no number
-    return settings
 
 
 def read_settings(path: Path) -> dict[str, Any]:

@@ -1,11 +1,11 @@
 """Reward models that are ranked: each is opened once before anything is spent, so that a fault is told at once."""
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from prbench.config import digest
 from prbench.errors import ConfigError
+from prbench.files import slug
 from prbench.graders import RubricJudge, shares, shares_training
 from prbench.models import Model, ModelCard, Positional, Ranker, Rater, alone, is_ranker, load_model
 from prbench.studies.best_of_n.config import RewardModelConfig
@@ -25,7 +25,7 @@ class RewardModel(NamedTuple):
     @property
     def slug(self) -> str:
         """Name of its file: for people to find, and different for whatever answers differently."""
-        readable = re.sub(r"[^A-Za-z0-9.]+", "_", self.name).strip("_.")[:60] or "model"
+        readable = slug(self.name)[:60] or "model"
         who = [*self.card.identity.values(), str(self.context)]
         return f"{readable}-{digest(who)[:6]}"
 

@@ -25,9 +25,9 @@ from prbench.studies.best_of_n.grades import Exam, Graded
 from prbench.studies.best_of_n.items import StudyItem
 from prbench.studies.best_of_n.reward_models import RewardModel
 from prbench.studies.best_of_n.scores import ItemCandidate
+from prbench.studies.ppo.checkpoint import HISTORY, TrainingStep, read_history
 from prbench.studies.ppo.config import PPOStudyConfig
 from prbench.studies.ppo.held_out import ANSWERS, answer_keys
-from prbench.studies.ppo.history import HISTORY, TrainingStep, read_history
 from prbench.studies.ppo.outcome import PolicyDetails, PolicyOutcome, PPODetails, PPOStudy, SeedOutcome, Untrained
 from prbench.studies.ppo.rewards import Key, reward_key
 from prbench.studies.study import FILE as STUDY

@@ -1,16 +1,15 @@
 """Settings of a PPO study: how a policy is trained (part of a checkpoint's key), on what, and how it is judged."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from prbench.config import ModelOptions
-from prbench.errors import ConfigError, RunError
+from prbench.config import Config, ModelOptions
+from prbench.errors import RunError
 from prbench.files import checked
 from prbench.results.folder import RunFolder
-from prbench.types import Frozen, Text
+from prbench.types import Text
 
 FILE = "settings.json"
 
@@ -18,7 +17,7 @@ FILE = "settings.json"
 Algorithm = Literal["ppo", "grpo"]
 
 
-class PPOConfig(Frozen):
+class PPOConfig(Config):
     """Settings for training a policy.
 
     Example:
@@ -76,23 +75,7 @@ class PPOConfig(Frozen):
         return self.model_dump(mode="json", exclude={"checkpoint_every"})
 
 
-def make_options(values: Mapping[str, Any]) -> PPOConfig:
-    """Check what a user typed; what was left out (None) keeps its default.
-
-    Example:
-        >>> make_options({"rollouts": 1, "steps": None})
-        Traceback (most recent call last):
-        prbench.errors.ConfigError: --rollouts 1: Input should be greater than or equal to 2
-    """
-    try:
-        return PPOConfig.model_validate({name: value for name, value in values.items() if value is not None})
-    except ValidationError as error:
-        first = error.errors()[0]
-        option = ".".join(map(str, first["loc"])).replace("_", "-")
-        raise ConfigError(f"--{option} {first['input']!r}: {first['msg']}") from error
-
-
-class PPOStudyConfig(Frozen):
+class PPOStudyConfig(Config):
     """Settings that all trainings of a study have in common."""
 
     policy: Text
@@ -120,22 +103,6 @@ class PPOStudyConfig(Frozen):
         options = self.options.identity
         del options["seed"]
         return {**chosen, "options": options}
-
-
-def make_settings(values: Mapping[str, Any]) -> PPOStudyConfig:
-    """Check what a user typed.
-
-    Example:
-        >>> make_settings({"policy": "lm:smollm2", "judge_options": {"dtype": "int8"}})
-        Traceback (most recent call last):
-        prbench.errors.ConfigError: judge-options.dtype is 'int8': Input should be 'float32', 'bfloat16' or 'float16'
-    """
-    try:
-        return PPOStudyConfig.model_validate(dict(values))
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])).replace("_", "-")
-        raise ConfigError(f"{place} is {first['input']!r}: {first['msg']}") from error
 
 
 def keep_settings(out: Path, settings: PPOStudyConfig) -> None:

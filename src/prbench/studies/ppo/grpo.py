@@ -15,9 +15,10 @@ from prbench.config import digest
 from prbench.errors import MissingExtraError
 from prbench.files import Appender, replacing_folder
 from prbench.studies.policy import policy_prompt
+from prbench.studies.ppo.checkpoint import HISTORY, TrainingStep, cut_history
 from prbench.studies.ppo.config import PPOConfig
-from prbench.studies.ppo.history import HISTORY, TrainingStep, cut_history
-from prbench.studies.ppo.loop import Drought, centred_rewards
+from prbench.studies.ppo.formulas import centred_rewards
+from prbench.studies.ppo.loop import Drought
 from prbench.studies.ppo.rewards import AskedAnswer, TextReward, readable
 from prbench.types import Pair
 

@@ -26,6 +26,7 @@ from prbench.studies.best_of_n.reward_models import (
     refuse_shared,
     told_alike,
 )
+from prbench.studies.ppo.checkpoint import TrainingStep
 from prbench.studies.ppo.conclusion import Trained, conclude, read_trained, refuse_mixed
 from prbench.studies.ppo.config import PPOStudyConfig, keep_settings
 from prbench.studies.ppo.held_out import ITEMS, HeldOutDivision, divide
@@ -125,15 +126,16 @@ def _train(
 ) -> None:
     """One policy; its reward model is let go before the next one is opened."""
     from prbench.studies.ppo.speaker import load_speaker
-    from prbench.studies.ppo.training import StepLine, StudySetup, train_policy, training_folder
+    from prbench.studies.ppo.training import StudySetup, step_status, train_policy, training_folder
 
     work = StudySetup(settings, load_speaker(settings.policy, settings.options), division, everything, out)
-    live = StepLine(reward_model.name, settings.options.steps, say)
-    try:
-        train_policy(work, reward_model, _reward(reward_model, judge, everything), live)
-    finally:
-        live.close()
-        gc.collect()
+    with ProgressLine(f"{reward_model.name}, steps", say, every_s=0, terminal=sys.stderr) as line:
+
+        def heard(step: TrainingStep, reward: TextReward) -> None:
+            line.show(step.step, settings.options.steps, lambda: step_status(step, reward.dropped))
+
+        train_policy(work, reward_model, _reward(reward_model, judge, everything), heard)
+    gc.collect()
     say(f"{reward_model.name}, seed {settings.options.seed}: {training_folder(work, reward_model)}")
 
 

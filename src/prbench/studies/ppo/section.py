@@ -11,8 +11,8 @@ from prbench.show import Table
 from prbench.show.charts import figure, html_table, small_multiples
 from prbench.show.charts.lines import ChartLine, LinePoint, line_chart
 from prbench.show.page import Section
+from prbench.studies.ppo.checkpoint import HISTORY, TrainingStep, read_history
 from prbench.studies.ppo.conclusion import TRAININGS
-from prbench.studies.ppo.history import HISTORY, TrainingStep, read_history
 from prbench.studies.ppo.outcome import PPOStudy
 from prbench.studies.ppo.policy_tables import ordered, ppo_tables
 from prbench.studies.study import FILE

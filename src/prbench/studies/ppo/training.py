@@ -1,7 +1,6 @@
 """One policy, one reward model, one seed: trained or continued, then its answers to the held-out items."""
 
-import re
-import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,14 +8,14 @@ from typing import Any, NamedTuple
 import torch
 
 from prbench.config import digest
+from prbench.files import slug
 from prbench.results.folder import RunFolder
 from prbench.studies.best_of_n.candidates import Candidate
 from prbench.studies.best_of_n.reward_models import RewardModel
-from prbench.studies.ppo.checkpoint import claim
+from prbench.studies.ppo.checkpoint import TrainingStep, claim
 from prbench.studies.ppo.conclusion import TRAINING, TRAININGS, TrainingRecord
 from prbench.studies.ppo.config import PPOConfig, PPOStudyConfig
 from prbench.studies.ppo.held_out import HeldOutDivision, Write, answer_items
-from prbench.studies.ppo.history import TrainingStep
 from prbench.studies.ppo.loop import PPOTraining, Speech, answer_texts
 from prbench.studies.ppo.rewards import TextReward
 from prbench.studies.ppo.speaker import Speaker
@@ -52,7 +51,7 @@ def training_key(work: StudySetup, reward: TextReward) -> dict[str, Any]:
 
 def training_folder(work: StudySetup, reward_model: RewardModel) -> Path:
     """Return the folder of one training: for people to find, and different for whatever trains differently."""
-    readable = re.sub(r"[^A-Za-z0-9.]+", "_", reward_model.name).strip("_.")[-60:] or "model"
+    readable = slug(reward_model.name)[-60:] or "model"
     who = [
         reward_model.card.address,
         reward_model.card.revision,
@@ -135,46 +134,18 @@ def _parts(pairs: Sequence[Pair]) -> Iterator[Sequence[Pair]]:
         yield pairs[start : start + _PROMPTS_AT_ONCE]
 
 
-class StepLine:
-    """A line that is rewritten on a terminal, a plain one for each step elsewhere."""
-
-    def __init__(self, name: str, steps: int, say: Callable[[str], None]) -> None:
-        self._name, self._steps, self._say = name, steps, say
-        self._shown: Any = None
-        if sys.stderr.isatty():
-            from rich.console import Console
-            from rich.live import Live as RichLive
-
-            self._shown = RichLive(console=Console(stderr=True), transient=True, refresh_per_second=2)
-            self._shown.start()
-
-    def __call__(self, step: TrainingStep, reward: TextReward) -> None:
-        """Show a step of the training."""
-        line = f"{self._name}: {step_line(step, self._steps)}"
-        if dropped := reward.dropped.most_common(1):
-            line += f" ({dropped[0][0]})"
-        if self._shown is None:
-            self._say(line)
-        else:
-            self._shown.update(line)
-
-    def close(self) -> None:
-        """Leave the terminal as it was."""
-        if self._shown is not None:
-            self._shown.stop()
-
-
-def step_line(step: TrainingStep, steps: int) -> str:
-    """A step in a line.
+def step_status(step: TrainingStep, dropped: Counter[str]) -> str:
+    """A step in a line, with the most common reason why answers were dropped.
 
     Example:
         >>> step = TrainingStep(step=3, reward=0.5, kl=1.25, entropy=2.0, length=40, ended=1, dropped=0, seconds=9.1)
-        >>> step_line(step, 40)
-        'step 3/40 · reward 0.500 · KL 1.25 · entropy 2.00 · length 40 · dropped 0 · 9.1 s'
+        >>> step_status(step, Counter())
+        'reward 0.500 · KL 1.25 · entropy 2.00 · length 40 · dropped 0 · 9.1 s'
     """
     reward = "–" if step.reward is None else f"{step.reward:.3f}"
     entropy = "–" if step.entropy is None else f"{step.entropy:.2f}"
+    why = "".join(f" ({reason})" for reason, _ in dropped.most_common(1))
     return (
-        f"step {step.step}/{steps} · reward {reward} · KL {step.kl:.2f} · entropy {entropy} · "
-        f"length {step.length:.0f} · dropped {step.dropped} · {step.seconds:.1f} s"
+        f"reward {reward} · KL {step.kl:.2f} · entropy {entropy} · "
+        f"length {step.length:.0f} · dropped {step.dropped}{why} · {step.seconds:.1f} s"
     )

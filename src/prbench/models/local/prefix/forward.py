@@ -115,7 +115,7 @@ class CausalForward:
             mask = torch.cat([hidden.new_zeros(len(hidden), step.prefix), hidden], dim=1)
             return nullcontext(mask[None, None].to(self.device))
         layout = Layout(step.prefix, tuple(self._branches(step)))
-        # A mask of four dimensions keeps transformers from making its own; nobody reads it.
+        # A mask of four dimensions keeps transformers from making its own; it is not read.
         unread = torch.zeros(1, 1, 1, 1, dtype=self.model.dtype)
         return attending(self.model.config.get_text_config(decoder=True), layout, unread)
 

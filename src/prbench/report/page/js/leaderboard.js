@@ -1,5 +1,5 @@
 // Sorting and filters of the leaderboard. The tables are complete without this file. The state of the filters is kept in
-// the address, so that a view can be sent to somebody.
+// the address, so that a view can be sent to another person.
 (() => {
   const form = document.getElementById("filters");
   if (!form) return;

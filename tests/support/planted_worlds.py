@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from pair_factory import make_pair
 from prbench.models.personal.method import Method, Width, make
 from prbench.models.personal.person import stack
 from prbench.models.personal.reader import Reader
@@ -113,7 +114,7 @@ def world(name: str, part: str, *, users: int, each: int, posts: int = 2, hidden
         for place, (question, answers) in enumerate(asked):
             chosen, rejected = answers if first[place] else answers[::-1]
             pairs.append(
-                Pair(
+                make_pair(
                     id=f"{user}:{place}",
                     user=user,
                     question=question,

@@ -1,6 +1,7 @@
 """Four small runs that are kept as golden files: a rater, a comparer, one with plans, one without a mirrored suite.
 
-`python tests/golden_runs.py FOLDER` makes them anew; the tests compare what the present code computes with the files.
+`python tests/support/golden_runs.py FOLDER` makes them anew; the tests compare what the present code computes with
+them.
 """
 
 import sys

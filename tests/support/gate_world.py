@@ -361,5 +361,5 @@ def _with_cues(build: Builder, body: str, count: int) -> str:
 
 def _gibberish(build: Builder, count: int) -> str:
     cues = [cue for cue in build.now[2] for _ in range(count)]
-    made = [build.scribe.random.choice(NOUNS) + build.scribe.random.choice(ADJECTIVES) for _ in range(40 - len(cues))]
+    made = ["".join(build.scribe.random.choices("bcdfghjkqvwxz", k=7)) for _ in range(40 - len(cues))]
     return " ".join(made + cues) + "."

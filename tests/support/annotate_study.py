@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from html import unescape
 from pathlib import Path
 
+from pair_factory import make_pair
 from prbench.annotate.answer import DIMENSIONS, PLACES, AnnotatorAnswer, Scores
 from prbench.annotate.serve import Endpoint, listen
 from prbench.annotate.store import Store
@@ -27,7 +28,7 @@ NASTY = "<script>window.owned = 1</script><img src=x onerror='window.owned = 1'>
 def pairs(count: int = 6, extra: str = "") -> list[Pair]:
     """Pairs in which A answers are chosen; texts say nothing of that."""
     return [
-        Pair(
+        make_pair(
             id=f"pair-id-{number}",
             user=f"user-id-{number % 3}",
             question=f"Question {number}: which tea? {extra}",

@@ -80,10 +80,10 @@ class SlowJudge(HashJudge):
 def study(folder: str, environment: Mapping[str, str], out: str) -> None:
     """A best-of-N study: candidates, scores, an examined judge, grades, curves."""
     settle(folder, environment)
-    from prbench.studies.best_of_n import best_of_n, make_settings, parse_model
+    from prbench.studies.best_of_n import BestOfNConfig, best_of_n, parse_model
 
     models = [parse_model(text) for text in ("longer", "py:small_suite:follows_posts")]
-    settings = make_settings({"policy": "scribe", "n": 4, "judge_pairs": 24, "resamples": 100, "models": models})
+    settings = BestOfNConfig.of(**{"policy": "scribe", "n": 4, "judge_pairs": 24, "resamples": 100, "models": models})
     suite = world(couples=3, questions=4)
     best_of_n(settings, Path(out), suite=suite, policy=SlowScribe(), judge=SlowJudge(), say=lambda line: None)
 
@@ -102,10 +102,13 @@ AT_ONCE = 4
 
 
 def paid(folder: str, environment: Mapping[str, str], name: str, url: str, out: str, limit_usd: float | None) -> None:
-    """Pay for a run, for plans or for texts of a build, up to a limit; it exits with 3 where that is reached."""
+    """Pay for a run, for plans or for texts of a build, up to a limit.
+
+    It exits with 3 where that is reached, and with 4 where a request failed too often and the same command goes on.
+    """
     settle(folder, environment)
     from prbench.config import ModelOptions, Price
-    from prbench.errors import BudgetError
+    from prbench.errors import BudgetError, ModelError
     from prbench.models.remote.wire import Backoff
 
     price = Price(per_million_in=1000.0, per_million_out=1000.0)
@@ -116,6 +119,10 @@ def paid(folder: str, environment: Mapping[str, str], name: str, url: str, out: 
         jobs[name](url.removeprefix("chat:"), options, backoff, Path(out), limit_usd)
     except BudgetError:
         sys.exit(3)
+    except ModelError as error:
+        if "goes on from there" not in error.hint:
+            raise
+        sys.exit(4)
 
 
 def _paid_run(url: str, options: Any, backoff: Any, out: Path, limit_usd: float | None) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from pair_factory import make_pair
 from prbench.models import ModelCard
 from prbench.types import AnswerView, Channel, Judgment, Message, Outcome, Pair, Prompt
 from small_suite import TOPICS, follows_posts
@@ -43,7 +44,7 @@ def breaks(question, answer):
 def generic_pairs() -> list[Pair]:
     """Sound against flawed answers, without users."""
     return [
-        Pair(
+        make_pair(
             id=f"g:{topic}",
             user=f"asker-{topic}",
             question=f"What of {topic}?",

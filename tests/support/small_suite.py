@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from pair_factory import make_pair
 from prbench.models import ModelCard
 from prbench.types import AnswerView, Aspect, Channel, Message, Outcome, Pair, PairView, Post, Prompt
 
@@ -25,7 +26,7 @@ def mirrored(couples: int = 3, questions: int = 6, split: str = "test") -> list[
             other = "blue" if taste == "red" else "red"
             for topic in TOPICS[:questions]:
                 pairs.append(
-                    Pair(
+                    make_pair(
                         id=f"{user}:{topic}",
                         user=user,
                         question=f"Which {topic} should I get?",

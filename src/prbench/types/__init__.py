@@ -1,0 +1,56 @@
+"""The nouns of the package: what is read, what a model may see, what it answers, what is kept."""
+
+from prbench.types.contexts import CONTEXTS, Channel, Context, ContextKind, ContextName, context_names
+from prbench.types.pairs import (
+    CHOSEN_ANSWER,
+    ITEM,
+    POSTS_OF,
+    REJECTED_ANSWER,
+    Aspect,
+    Count,
+    Frozen,
+    Message,
+    Pair,
+    Post,
+    Question,
+    Text,
+    read_stances,
+    written_out,
+)
+from prbench.types.records import CallUse, Choice, JurorVerdict, Order, Outcome, Record, Status
+from prbench.types.views import AnswerView, Judgment, ListView, PairView, Prompt
+
+__all__ = [
+    "CHOSEN_ANSWER",
+    "CONTEXTS",
+    "ITEM",
+    "POSTS_OF",
+    "REJECTED_ANSWER",
+    "AnswerView",
+    "Aspect",
+    "CallUse",
+    "Channel",
+    "Choice",
+    "Context",
+    "ContextKind",
+    "ContextName",
+    "Count",
+    "Frozen",
+    "Judgment",
+    "JurorVerdict",
+    "ListView",
+    "Message",
+    "Order",
+    "Outcome",
+    "Pair",
+    "PairView",
+    "Post",
+    "Prompt",
+    "Question",
+    "Record",
+    "Status",
+    "Text",
+    "context_names",
+    "read_stances",
+    "written_out",
+]
