@@ -5,7 +5,8 @@ An object is made only where one is asked for, and is not kept. What works on al
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import compress
+from itertools import compress, islice
+from json.encoder import encode_basestring as _quoted
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, get_args, get_origin, overload
 
 from pydantic import BaseModel
@@ -19,6 +20,8 @@ Column: TypeAlias = "list[Any] | array[Any]"
 
 _FEW = 4096
 """Distinct values up to which a column keeps one copy of each."""
+_BLOCK = 8192
+"""Rows that are written at once."""
 _NAN = float("nan")
 
 
@@ -48,6 +51,8 @@ class ModelColumns(Sequence[M], Generic[M]):
         fields = {name: field.annotation for name, field in model.model_fields.items()}
         self._fields = {name: _Field(None if name in self._whole else kind) for name, kind in fields.items()}
         self._packs = [(name, field.column.append, field.pack) for name, field in self._fields.items()]
+        self._defaults = [field.get_default() for field in model.model_fields.values()]
+        self._entries: dict[tuple[str, str], list[str | None]] = {}
 
     def append(self, item: M) -> None:
         """Keep one more; the object itself is not kept."""
@@ -58,15 +63,31 @@ class ModelColumns(Sequence[M], Generic[M]):
         for name, keep, pack in self._packs:
             keep(pack(values[name]))
 
-    def extend(self, items: Iterable[M]) -> None:
-        """Append more rows to the columns."""
-        for item in items:
-            self.add(item.__dict__)
+    def add_rows(self, rows: Iterable[Sequence[Any]]) -> None:
+        """Keep many more, each given by the values of all its fields in their order; models come as they are kept."""
+        for field, values in zip(self._fields.values(), zip(*rows, strict=True), strict=False):
+            field.extend(values, packed=bool(field.names))
 
-    def replace(self, place: int, item: M) -> None:
-        """Put another model in the place of one."""
+    def extend(self, items: Iterable[M]) -> None:
+        """Append more rows to the columns; the objects themselves are not kept."""
+        rest = iter(items)
+        while batch := [item.__dict__ for item in islice(rest, _BLOCK)]:
+            self.add_columns({name: [values[name] for values in batch] for name in self._fields})
+
+    def add_columns(self, values: Mapping[str, Iterable[Any]], packed: Iterable[str] = ()) -> None:
+        """Keep many more, given by all values of each field.
+
+        Args:
+            values: Values of every field.
+            packed: Fields whose values come as other columns of the same kind keep them.
+        """
         for name, field in self._fields.items():
-            field.column[place] = field.pack(item.__dict__[name])
+            field.extend(values[name], packed=name in packed)
+
+    def replace(self, place: int, values: Iterable[Any]) -> None:
+        """Put another row in the place of one, given as in `add_rows`."""
+        for field, value in zip(self._fields.values(), values, strict=True):
+            field.column[place] = value if field.names else field.pack(value)
 
     def column(self, name: str) -> Column:
         """All values of a field as they are kept: of a mapping its keys and its values, of models tuples of values."""
@@ -89,16 +110,13 @@ class ModelColumns(Sequence[M], Generic[M]):
             >>> pages.entries("tags", "lang")
             ['en', None]
         """
-        places: dict[tuple[str, ...], int] = {}
-        found: list[str | None] = []
-        for keys, values in self._fields[name].column:
-            if (place := places.get(keys)) is None:
-                place = places[keys] = keys.index(key) if key in keys else -1
-            found.append(values[place] if place >= 0 else None)
-        return found
+        column, known = self._fields[name].column, self._entries.get((name, key))
+        if known is None or len(known) < len(column):
+            known = self._entries[name, key] = _entries(column, key)
+        return known
 
-    def lines(self) -> Iterator[bytes]:
-        r"""Each row as a line of JSON without the fields that have their default, as a model writes itself.
+    def jsonl(self) -> Iterator[bytes]:
+        r"""Blocks of lines of JSON, one line for each row, without the fields that have their default.
 
         Example:
             >>> class Cup(BaseModel):
@@ -106,16 +124,21 @@ class ModelColumns(Sequence[M], Generic[M]):
             ...     sugar: float | None = None
             >>> cups = ModelColumns(Cup)
             >>> cups.extend([Cup(tea="green"), Cup(tea="black", sugar=1.5)])
-            >>> list(cups.lines())
-            [b'{"tea":"green"}\n', b'{"tea":"black","sugar":1.5}\n']
+            >>> list(cups.jsonl())
+            [b'{"tea":"green"}\n{"tea":"black","sugar":1.5}\n']
         """
-        names = list(self._fields)
-        defaults = [field.get_default() for field in self.model.model_fields.values()]
-        unpacks = [field.unpack for field in self._fields.values()]
-        for row in zip(*(field.column for field in self._fields.values()), strict=True):
-            values = [unpack(value) for unpack, value in zip(unpacks, row, strict=True)]
-            said = zip(names, values, defaults, strict=True)
-            yield to_json({name: value for name, value, default in said if value != default}) + b"\n"
+        columns = [field.column for field in self._fields.values()]
+        for start in range(0, len(self), _BLOCK):
+            yield self._text(column[start : start + _BLOCK] for column in columns).encode()
+
+    def written(self, rows: Iterable[Sequence[Any]]) -> str:
+        """Rows that are given as in `add_rows`, as lines of JSON."""
+        return self._text(zip(*rows, strict=True))
+
+    def _text(self, columns: Iterable[Sequence[Any]]) -> str:
+        named = zip(self._fields.items(), columns, self._defaults, strict=True)
+        parts = [field.written(name, values, default) for (name, field), values, default in named]
+        return "".join(["{" + "".join(row)[:-1] + "}\n" for row in zip(*parts, strict=True)])
 
     def where(self, mask: Iterable[bool]) -> "ModelColumns[M]":
         """The rows for which the mask holds."""
@@ -159,6 +182,12 @@ class _Field:
         self.pack: Callable[[Any], Any] = self._share
         self.unpack: Callable[[Any], Any] = _same
         self._known: dict[Any, Any] = {}
+        self._many = False
+        """Whether nearly all values are distinct, so that looking for equal ones is of no use."""
+        self.names: list[str] = []
+        """Fields of nested models."""
+        self._texts: dict[Any, str] = {}
+        """All but the first of them, as JSON."""
         if kinds == [float]:
             self.column, self.pack, self.unpack = array("d"), _or_nan, _or_none
         elif kinds == [int]:
@@ -169,8 +198,58 @@ class _Field:
             self.pack, self.unpack = self._pack_mapping, _unpack_mapping
         elif get_origin(kind) is tuple and _is_model(kinds[0]):
             self._model: type[BaseModel] = kinds[0]
-            self._names = list(self._model.model_fields)
+            self.names = list(self._model.model_fields)
+            self._defaults = [field.get_default() for field in self._model.model_fields.values()]
             self.pack, self.unpack = self._pack_models, self._unpack_models
+
+    def extend(self, values: Iterable[Any], *, packed: bool) -> None:
+        """Keep many more values; those that are packed come as they are kept."""
+        if packed or self.pack is _same:
+            self.column.extend(values)
+        elif isinstance(self.column, array):
+            self.column.fromlist([_NAN if value is None else value for value in values])
+        elif self.pack == self._share:
+            self.column.extend(self._share_all(list(values)))
+        else:
+            self.column.extend(map(self.pack, values))
+
+    def _share_all(self, values: list[Any]) -> list[Any]:
+        """One object for equal values, as long as there are few of them."""
+        known = self._known
+        if self._many:
+            return values
+        if len(known) >= _FEW:
+            return [known.get(value, value) for value in values]
+        shared = list(map(known.setdefault, values, values))
+        self._many = len(known) >= _FEW and 2 * len(known) > len(self.column) + len(values)
+        if self._many:
+            known.clear()
+        return shared
+
+    def written(self, name: str, values: Sequence[Any], default: Any) -> list[str]:
+        """Each value as a part of a line of JSON, a comma behind it; empty where it is the default."""
+        begin = f"{_quoted(name)}:"
+        if isinstance(self.column, array):
+            numbers = to_json(list(values)).decode()[1:-1].split(",")
+            both = zip(numbers, values, strict=True)
+            return ["" if value == default or value != value else f"{begin}{number}," for number, value in both]
+        if self.names:
+            return [f"{begin}[{','.join(map(self._model_text, value))}]," if value else "" for value in values]
+        unpack = self.unpack
+        texts = values if unpack is _same else [unpack(value) for value in values]
+        return ["" if value == default else f"{begin}{json_text(value)}," for value in texts]
+
+    def _model_text(self, packed: tuple[Any, Any]) -> str:
+        """A model as it is kept, written without the fields that have their default."""
+        first, rest = packed
+        if (text := self._texts.get(rest)) is None:
+            named = zip(self.names[1:], rest, self._defaults[1:], strict=True)
+            text = "".join(
+                [f",{_quoted(name)}:{json_text(value)}" for name, value, default in named if value != default]
+            )
+            if len(self._texts) < _FEW:
+                self._texts[rest] = text
+        return f"{{{_quoted(self.names[0])}:{_quoted(first)}{text}}}"
 
     def _share(self, value: Any) -> Any:
         if len(self._known) < _FEW:
@@ -185,15 +264,39 @@ class _Field:
         """The first field, which names a model, and all others together, which many models share."""
         packed = []
         for model in models:
-            first, *rest = (model.__dict__[name] for name in self._names)
+            first, *rest = (model.__dict__[name] for name in self.names)
             packed.append((first, self._share(tuple(rest))))
-        return tuple(packed)
+        shared: tuple[Any, ...] = self._share(tuple(packed))
+        return shared
 
     def _unpack_models(self, packed: Sequence[Any]) -> tuple[BaseModel, ...]:
         if not packed:
             return ()
         make = self._model.model_construct
-        return tuple(make(**dict(zip(self._names, (first, *rest), strict=True))) for first, rest in packed)
+        return tuple(make(**dict(zip(self.names, (first, *rest), strict=True))) for first, rest in packed)
+
+
+def _entries(column: Iterable[tuple[tuple[str, ...], tuple[str, ...]]], key: str) -> list[str | None]:
+    """The value under a key of each mapping as it is kept."""
+    keys = {id(names): names for names, _ in column}
+    places = {number: names.index(key) if key in names else -1 for number, names in keys.items()}
+    if len(set(places.values())) == 1:  # all have it in the same place
+        place = next(iter(places.values()))
+        return [values[place] for _, values in column] if place >= 0 else [None for _ in column]
+    found = ((values, places[id(names)]) for names, values in column)
+    return [values[place] if place >= 0 else None for values, place in found]
+
+
+def json_text(value: Any) -> str:
+    """A value as JSON, as a model writes it.
+
+    Example:
+        >>> json_text("tea"), json_text(1.0)
+        ('"tea"', '1.0')
+    """
+    if type(value) is str:  # most are
+        return _quoted(value)
+    return to_json(value).decode()
 
 
 def _same(value: Any) -> Any:

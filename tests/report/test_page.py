@@ -169,6 +169,23 @@ def test_a_file_that_may_not_grow_is_kept_small(runs):
     assert [note.split(" are ")[0] for note in payload.notes] == ["Posts", "Judges' words"]
 
 
+def test_of_very_many_pairs_a_sample_is_listed_and_said(runs, page, monkeypatch):
+    monkeypatch.setattr("prbench.report.page.evidence.MOST_SHOWN", 10)
+    sampled = report_page(runs)
+    index, blocks = unpack(sampled)
+    whole, everything = unpack(page)
+    assert index["pairs"] == len(blocks["core"]["ids"]) == 10
+    assert f"The list holds 10 of {whole['pairs']} pairs" in sampled
+    assert "The list holds" not in page
+    assert all(blocks["core"]["twin"])  # couples are whole
+    places = [everything["core"]["ids"].index(id) for id in blocks["core"]["ids"]]
+    for name in index["blocks"]["core"]:
+        if name.startswith("credit."):
+            assert blocks["core"][name].tolist() == everything["core"][name][places].tolist()
+    numbers = re.compile(r'<section class="block" id="ranking".*?</section>', re.DOTALL)
+    assert numbers.search(sampled)[0] == numbers.search(page)[0]
+
+
 def test_a_study_adds_its_section(runs):
     extra = Section("study", "A <study>", "Look.", ranking_section(read_runs(runs[:1])).body, "Study")
     page = report_page(runs[:1], sections=[extra])

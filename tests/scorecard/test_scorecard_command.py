@@ -80,7 +80,7 @@ def test_options_stand_above_the_file_and_oracles_are_added(folder):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "hint: name at least one model: --model ADDRESS"),
+        ([], "hint: name at least one: --model ADDRESS"),
         (["-m", "lnger"], "unknown model address 'lnger'"),
         (["-m", "longer", "--split", "tets"], "has no split 'tets'"),
         (["--from", "nowhere.toml"], "cannot read 'nowhere.toml'"),

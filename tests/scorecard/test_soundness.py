@@ -116,7 +116,7 @@ def test_the_scorecard_has_a_column_a_table_and_json(suites, tmp_path):
     assert set(costly.soundness.by) == {*HIGH_STAKES, HIGH_STAKES_TOGETHER}
     assert (free.soundness.value, free.soundness.low, free.soundness.high) == (0.0, 0.0, 0.0)
     main, _, table = scorecard_tables(card)
-    assert main.columns[3] == "soundness [95 %]"
+    assert main.columns[8] == "soundness [95 %]"
     assert table.title == "Does following the user cost soundness?"
     assert "-100.0" in render([table], "md")
     data = json.loads((tmp_path / "out" / "scorecard.json").read_text(encoding="utf-8"))

@@ -234,3 +234,15 @@ def test_correlation_agrees_with_numpy_and_encloses(units):
 def test_correlation_without_variance_is_undefined():
     clusters = Clusters.of(range(3), range(3))
     assert correlation_interval([1, 1, 1], [1, 2, 3], clusters, generator()) == Estimate(None, None, None, 3)
+
+
+def test_very_many_cells_are_not_resampled(monkeypatch):
+    clusters = crossed(60, 60, 900, seed=5)
+    values = generator(6).random(900)
+    resampled = mean_interval(values, clusters, generator())
+    monkeypatch.setattr("prbench.stats.intervals.MANY_CELLS", clusters.size - 1)
+    found = mean_interval(values, clusters, generator())
+    assert found == mean_interval(values, clusters, generator(1))  # nothing is drawn
+    assert found.value == resampled.value
+    assert found.value - found.low == pytest.approx(found.high - found.value)
+    assert (found.low, found.high) == pytest.approx((resampled.low, resampled.high), abs=0.01)

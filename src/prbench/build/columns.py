@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from prbench.data.rows import Place, SourceRow
+from prbench.data import Place, SourceRow
 from prbench.errors import DataError, did_you_mean
 
 JUDGMENT_FIELDS = ("user", "a", "b", "choice")

@@ -8,9 +8,10 @@ import numpy as np
 
 from prbench.build.arrays import Indices
 from prbench.build.columns import ITEM_FIELDS, Columns, cell
+from prbench.data import Place, SourceRow, read_rows, suffix_of
 from prbench.data.fields import read_identifier
 from prbench.data.fields import read_text as text_of
-from prbench.data.rows import Place, SourceRow, parse_json, read_rows, suffix_of
+from prbench.data.rows import parse_json
 from prbench.errors import DataError
 from prbench.files import read_text
 

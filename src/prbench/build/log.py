@@ -18,8 +18,8 @@ from prbench.build.items import MirrorItems
 from prbench.build.judgments import JudgmentLog
 from prbench.build.preferences import Preferences
 from prbench.build.ratings import RatingLog
+from prbench.data import SourceRow, read_rows, suffix_of
 from prbench.data.fields import read_identifier
-from prbench.data.rows import SourceRow, read_rows, suffix_of
 from prbench.errors import DataError, did_you_mean
 
 _DEFAULT_GAP = 0.2

@@ -5,7 +5,8 @@ in this process, by worker processes or on a Ray cluster, and the answers are th
 """
 
 from prbench.calls.ask import Asker, InProcess, in_chunks, reply
-from prbench.calls.budget import Budget, Spending, refuse_over_budget
+from prbench.calls.budget import FILE as SPEND_FILE
+from prbench.calls.budget import Budget, Spending, read_spending, refuse_over_budget
 from prbench.calls.cache import CallCache, CallKeys, call_key
 from prbench.calls.journal import Journal
 from prbench.calls.progress import ProgressLine, clock
@@ -13,6 +14,7 @@ from prbench.calls.shards import View
 from prbench.calls.workers import Workers, cores, open_asker
 
 __all__ = [
+    "SPEND_FILE",
     "Asker",
     "Budget",
     "CallCache",
@@ -28,6 +30,7 @@ __all__ = [
     "cores",
     "in_chunks",
     "open_asker",
+    "read_spending",
     "refuse_over_budget",
     "reply",
 ]

@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from json.encoder import encode_basestring as _quoted
 from pathlib import Path
 
 from prbench import files
@@ -17,7 +18,6 @@ from prbench.models import ModelCard
 from prbench.types import Outcome, Prompt
 
 _BATCH = 500
-_quoted = json.JSONEncoder(ensure_ascii=False).encode
 _HINT = f"set {CACHE_VARIABLE} to a folder that can be written, or run with --no-cache"
 
 
@@ -42,7 +42,7 @@ class CallKeys:
 
     def of(self, prompt: Prompt, repeat: int = 0) -> str:
         """The key of one call."""
-        messages = ",".join(f"[{_quoted(role)},{_quoted(content)}]" for role, content in prompt.messages)
+        messages = ",".join([f"[{_quoted(role)},{_quoted(content)}]" for role, content in prompt.messages])
         again = f",{repeat}" if self._samples and repeat else ""
         return hashlib.sha256(f"[{self._asked},[{messages}]{again}]".encode()).hexdigest()[:32]
 

@@ -1,5 +1,6 @@
 """The command line. Nothing heavy is imported before a command runs, so `--help` answers at once."""
 
+import gc
 import sys
 from typing import TYPE_CHECKING
 
@@ -40,12 +41,15 @@ models_app.command()(pull)
 __all__ = ["app", "main"]
 
 EXIT_USER_ERROR = 2
+_COLLECT = (50_000, 20, 100)
+"""How rarely the collector looks for cycles: a large run holds millions of plain objects, and there are none."""
 
 
 def main() -> None:
     """Run the command line: a user's mistake is a message and a hint, a bug keeps its traceback."""
     from prbench.errors import MissingExtraError, PrbenchError
 
+    gc.set_threshold(*_COLLECT)
     try:
         app()
     except PrbenchError as error:

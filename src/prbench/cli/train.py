@@ -87,7 +87,7 @@ def train(
 
 
 def _portion(**given: Any) -> Any:
-    from prbench.data.portion import Portion
+    from prbench.data import Portion
 
     return Portion.model_validate({name: value for name, value in given.items() if value is not None})
 

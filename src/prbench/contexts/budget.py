@@ -69,6 +69,11 @@ class PromptBudget:
         self._ranker = ranker
         self._window = cast(int, cast(Windowed, model).window) if known else sys.maxsize
 
+    @property
+    def unlimited(self) -> bool:
+        """Whether everything fits."""
+        return self._window == sys.maxsize
+
     def fit(self, view: PairView) -> FittedView | Unfit:
         """Drop posts until the view fits, keeping at least one and the original order."""
         if self._window == sys.maxsize or self._fits(view):

@@ -61,11 +61,18 @@ class ContextBuilder:
         jurors: Sequence[Model | Ranker] = getattr(model, "jurors", (model,))
         self._budgets = [PromptBudget(juror, ranker) for juror in jurors]  # all jurors are shown the same
 
+    @property
+    def unlimited(self) -> bool:
+        """Whether the model has no window, so that every view fits."""
+        return all(budget.unlimited for budget in self._budgets)
+
     def show(self, pair: Pair, context: Context) -> ShownView | Unfit:
         """Return the view of this pair in this context, or the reason why there is none."""
         view = self._view(pair, context)
-        if isinstance(view, Unfit):
-            return view
+        return view if isinstance(view, Unfit) else self.fit(view)
+
+    def fit(self, view: PairView) -> ShownView | Unfit:
+        """Return a view without the posts for which the model's window has no room, or the reason why there is none."""
         dropped: tuple[str, ...] = ()
         for budget in self._budgets:
             fitted = budget.fit(view)

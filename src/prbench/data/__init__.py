@@ -5,20 +5,31 @@ what it cannot vouch for: doubled ids, empty or equal answers, broken couples, t
 line and field. It shows nothing to a model: that is what contexts are for.
 """
 
-from prbench.data.fingerprint import fingerprint
+from prbench.data.fingerprint import fingerprint, hash_text
 from prbench.data.load import load_pairs, load_questions
+from prbench.data.passages import Passage, load_passages
+from prbench.data.portion import Portion
 from prbench.data.registry import SuiteInfo, suites
+from prbench.data.rows import Place, SourceRow, read_rows, suffix_of
 from prbench.data.suite import Counts, DatasetRecord, Suite
 from prbench.data.write import write_pairs
 
 __all__ = [
     "Counts",
     "DatasetRecord",
+    "Passage",
+    "Place",
+    "Portion",
+    "SourceRow",
     "Suite",
     "SuiteInfo",
     "fingerprint",
+    "hash_text",
     "load_pairs",
+    "load_passages",
     "load_questions",
+    "read_rows",
+    "suffix_of",
     "suites",
     "write_pairs",
 ]

@@ -9,12 +9,14 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping
+from operator import itemgetter
 from typing import Any
 
 from prbench.data.rows import Place, SourceRow, missing_field, parse_json, wrong_type
 from prbench.errors import DataError
 from prbench.types import Aspect, Post
 
+_TEXT = {str}
 _MOST_KNOWN = 100_000
 """Distinct profiles, and rubrics, that are remembered as they stood in their rows."""
 
@@ -56,27 +58,36 @@ class Rubrics:
 
     def read(self, value: Any, place: Place) -> tuple[Aspect, ...]:
         """The aspects of a cell."""
-        said = _said(value, tuple(Aspect.model_fields))
+        said = _said(value, _ASPECT)
         if said is not None and said in self._known:
             return self._known[said]
         aspects = read_aspects(value, place)
-        if said is not None and len(self._known) < _MOST_KNOWN:
+        if said is not None and len(self._known) < _MOST_KNOWN and _is_plain(said):
             self._known[said] = aspects
         return aspects
 
 
-def _said(value: Any, fields: tuple[str, ...]) -> tuple[Any, ...] | str | None:
+_POST = itemgetter("id", "text", "category")
+_ASPECT = itemgetter(*Aspect.model_fields)
+
+
+def _said(value: Any, texts: "itemgetter[Any]") -> Any:
     """Return the texts of a cell, from a text or a list of objects, to find equal cells by; None of anything else."""
     if isinstance(value, str):
         return value
     if not isinstance(value, list):
         return None
     try:
-        said = tuple([tuple([item.get(field) for field in fields]) for item in value])
-    except AttributeError:
+        said = tuple(map(texts, value))
+        hash(said)
+    except (KeyError, TypeError, IndexError):
         return None
-    plain = all(isinstance(part, str | None) for parts in said for part in parts)
-    return said if plain and all(field in item for item in value for field in fields[:2]) else None
+    return said
+
+
+def _is_plain(said: Any) -> bool:
+    """Whether a cell is made of texts only, so that whatever equals it is the same cell."""
+    return isinstance(said, str) or all(isinstance(part, str | None) for parts in said for part in parts)
 
 
 def _read_aspect(item: Any, place: Place) -> Aspect:
@@ -98,6 +109,18 @@ def read_tags(value: Any, place: Place) -> dict[str, str]:
     if not isinstance(found, Mapping):
         raise wrong_type(found, "tags", "an object", place)
     return {str(name): _read_tag(name, tag, place) for name, tag in found.items() if tag is not None}
+
+
+def read_plain_tags(value: Any) -> dict[str, str] | None:
+    """Tags that are texts already, given as an object or as JSON text; None of anything else."""
+    if isinstance(value, str):
+        if "\\" in value:
+            return None
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None
+    return value if type(value) is dict and set(map(type, value.values())) == _TEXT == set(map(type, value)) else None
 
 
 def _read_tag(name: str, tag: Any, place: Place) -> str:
@@ -147,14 +170,15 @@ class ProfileReader:
 
     def read(self, value: Any, place: Place) -> tuple[Post, ...]:
         """Posts as objects with id, text and category, as plain texts, or as one text."""
-        said = _said(value, ("id", "text", "category"))
+        said = _said(value, _POST)
         if said is not None and said in self._known:
             posts, left_out = self._known[said]
-            self._left_out.update(left_out)
+            if left_out:
+                self._left_out.update(left_out)
             return posts
         posts, left_out = self._read(value, place)
         self._left_out.update(left_out)
-        if said is not None and len(self._known) < _MOST_KNOWN:
+        if said is not None and len(self._known) < _MOST_KNOWN and _is_plain(said):
             self._known[said] = (posts, left_out)
         return posts
 

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable
+from json.encoder import encode_basestring_ascii as _quoted
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from prbench.columns import ModelColumns
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 Hashes: TypeAlias = "NDArray[Any]"
 """A hash of each pair, in hexadecimal digits."""
+_MOST_KNOWN = 100_000
+"""Distinct rubrics whose text is remembered."""
 _TEXTS = ("id", "user", "question", "narrative", "category", "chosen", "rejected")
 
 
@@ -35,16 +38,24 @@ def hash_pairs(pairs: ModelColumns[Pair]) -> Hashes:
     import numpy as np
 
     profiles: dict[int, str] = {}
-    texts = zip(*(pairs.column(name) for name in _TEXTS), strict=True)
+    rubrics: dict[Any, str] = {}
+    orders: dict[tuple[str, ...], list[tuple[str, int]]] = {}
+    texts = zip(*(map(_quoted, pairs.column(name)) for name in _TEXTS), strict=True)
     others = zip(*(pairs.column(name) for name in ("profile", "rubric_aspects", "tags", "turns")), strict=True)
     found = np.empty(len(pairs), dtype="S64")
+    # Written as `json.dumps` writes lists of these parts.
     for place, (said, (profile, aspects, (names, tags), turns)) in enumerate(zip(texts, others, strict=True)):
         if id(profile) not in profiles:  # the column holds the profiles, whose identity is the key
-            profiles[id(profile)] = _hash_profile(profile)
-        rubric = [[aspect, *rest] for aspect, rest in aspects]
-        sorted_tags = sorted(zip(names, tags, strict=True))
-        asked = [[list(turn) for turn in turns]] if turns else []
-        found[place] = hash_text(json.dumps([said, profiles[id(profile)], rubric, sorted_tags, *asked]))
+            profiles[id(profile)] = _quoted(_hash_profile(profile))
+        if (rubric := rubrics.get(aspects)) is None:
+            rubric = json.dumps([[aspect, *rest] for aspect, rest in aspects])
+            if len(rubrics) < _MOST_KNOWN:
+                rubrics[aspects] = rubric
+        if names not in orders:
+            orders[names] = [(_quoted(name), names.index(name)) for name in sorted(names)]
+        sorted_tags = ", ".join([f"[{name}, {_quoted(tags[number])}]" for name, number in orders[names]])
+        asked = f", {json.dumps([list(turn) for turn in turns])}" if turns else ""
+        found[place] = hash_text(f"[[{', '.join(said)}], {profiles[id(profile)]}, {rubric}, [{sorted_tags}]{asked}]")
     return found
 
 

@@ -8,7 +8,8 @@ machine. Unknown columns are ignored and listed, never guessed at.
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from operator import eq
 from typing import Any, Literal, NamedTuple, cast
 
 from prbench.columns import ModelColumns
@@ -19,13 +20,14 @@ from prbench.data.fields import (
     content_id,
     derive_user,
     read_identifier,
+    read_plain_tags,
     read_tags,
     read_text,
 )
 from prbench.data.rows import Place, SourceRow, missing_field
 from prbench.data.suite import pair_columns
 from prbench.errors import DataError, did_you_mean
-from prbench.types import CHOSEN_ANSWER, ITEM, REJECTED_ANSWER, Pair, Question, written_out
+from prbench.types import CHOSEN_ANSWER, ITEM, REJECTED_ANSWER, Aspect, Pair, Post, Question, written_out
 
 FIELDS = (*Pair.model_fields, "split")
 """Every field that a column can be mapped to; `split` becomes a tag."""
@@ -34,11 +36,22 @@ _ROW_BITS = 48
 _ALIASES = {"question": "prompt", "user": "user_id"}
 
 
-class _Common(NamedTuple):
-    """Fields that a pair and a question have in common: tuples to be shared between them, and plain values."""
+_BATCH = 4096
+"""Rows that are put into columns at once."""
 
-    shared: dict[str, Any]
-    plain: dict[str, Any]
+
+class _Common(NamedTuple):
+    """Fields that a pair and a question have in common."""
+
+    narrative: str
+    category: str
+    tags: dict[str, str]
+    profile: tuple[Post, ...]
+    rubric_aspects: tuple[Aspect, ...]
+
+
+_ORDER = ("id", "user", "question", "chosen", "rejected", *_Common._fields, "turns")
+"""Fields of a pair, as they are read."""
 
 
 class RowReader:
@@ -70,9 +83,13 @@ class RowReader:
     def read_pairs(self, rows: Iterable[SourceRow]) -> ModelColumns[Pair]:
         """Read every row as a pair, or as several where it has lists of answers; ids must be unique."""
         pairs = pair_columns(())
-        for row in rows:
-            for values in self._read_row(row):
-                pairs.add(values)
+        rest = iter(rows)
+        while batch := list(itertools.islice(rest, _BATCH)):
+            columns = self._read_plain(batch)
+            if columns is None:
+                found = [pair for row in batch for pair in self._read_row(row)]
+                columns = dict(zip(_ORDER, zip(*found, strict=True), strict=True))
+            pairs.add_columns(columns)
         return pairs
 
     def read_questions(self, rows: Iterable[SourceRow]) -> list[Question]:
@@ -90,44 +107,93 @@ class RowReader:
             notes.append(f"columns ignored: {', '.join(sorted(self._ignored))}")
         return notes
 
-    def _read_row(self, row: SourceRow) -> Iterator[dict[str, Any]]:
+    def _read_plain(self, rows: Sequence[SourceRow]) -> dict[str, Sequence[Any]] | None:
+        """Read rows by column, where all of them are plain: nothing to derive, to unfold or to complain of.
+
+        Whatever is not plain is left to `_read_row`, which knows what is wrong with which row.
+        """
+        cells, places = self._plain_cells(rows), [row.place for row in rows]
+        if cells is None:
+            return None
+        ids, file = cells["id"], places[0][:2]
+        tags = [read_plain_tags(cell) for cell in cells["tags"]]
+        if None in tags or len(set(ids)) < len(ids) or not self._places.keys().isdisjoint(ids):
+            return None
+        profiles = list(map(self._profiles.read, cells["profile"], places))
+        rubrics = list(map(self._rubrics.read, cells["rubric_aspects"], places))
+        number = self._files.setdefault(file, len(self._files)) << _ROW_BITS
+        self._places.update(zip(ids, (number | place.number for place in places), strict=True))
+        one = self._texts.setdefault
+        return {
+            **cells,
+            **{name: list(map(one, cells[name], cells[name])) for name in ("user", "question", "chosen", "rejected")},
+            **{name: [text or "" for text in cells[name]] for name in ("narrative", "category")},
+            "tags": [
+                {name: one(value, value) for name, value in _with_split(tag, row.split).items()}
+                for tag, row in zip(tags, rows, strict=True)
+            ],
+            "profile": profiles,
+            "rubric_aspects": rubrics,
+            "turns": [()] * len(rows),
+        }
+
+    def _plain_cells(self, rows: Sequence[SourceRow]) -> dict[str, list[Any]] | None:
+        """The rows by field, where all have the same columns, come from one file, and have plain texts."""
+        self._cells(rows[0])
+        names, place = tuple(rows[0].values), rows[0].place
+        if any(tuple(row.values) != names or row.place[:2] != place[:2] for row in rows):
+            return None
+        all_values = [row.values for row in rows]
+        cells: dict[str, list[Any]] = {
+            field: [values.get(column) for values in all_values] for field, column in self._columns_of[names]
+        }
+        if any(cells["turns"]) or any(cells["split"]) or any(map(eq, cells["chosen"], cells["rejected"])):
+            return None
+        for field in ("id", "user", "question", "chosen", "rejected"):
+            if set(map(type, cells[field])) != {str} or not all(text.strip() for text in cells[field]):
+                return None
+        optional = {str, type(None)}
+        return cells if all(set(map(type, cells[name])) <= optional for name in ("narrative", "category")) else None
+
+    def _read_row(self, row: SourceRow) -> list[tuple[Any, ...]]:
         """The pairs of a row: each chosen answer against each rejected one."""
         cells, place = self._cells(row), row.place
         for field in ("chosen", "rejected"):
             if cells.get(field) is None:
                 raise missing_field(field, row.values, place)
         if not (_are_texts(cells["chosen"]) or _are_texts(cells["rejected"])):
-            yield self._read_pair(cells, row)
-            return
+            return [self._read_pair(cells, row)]
         chosen, rejected = (cell if _are_texts(cell) else [cell] for cell in (cells["chosen"], cells["rejected"]))
         item = read_identifier(cells.get("id"), "id", place) or content_id("item", str(cells.get("question")), *chosen)
         tags = read_tags(cells.get("tags"), place)
+        found = []
         for (i, good), (j, bad) in itertools.product(enumerate(chosen), enumerate(rejected)):
             own = {**tags, ITEM: item, CHOSEN_ANSWER: str(i), REJECTED_ANSWER: str(j)}
             one = {**cells, "id": f"{item}/{i}/{j}", "chosen": good, "rejected": bad, "tags": own}
-            yield self._read_pair(one, row)
+            found.append(self._read_pair(one, row))
+        return found
 
-    def _read_pair(self, cells: Mapping[str, Any], row: SourceRow) -> dict[str, Any]:
-        """All fields of a pair, checked."""
+    def _read_pair(self, cells: Mapping[str, Any], row: SourceRow) -> tuple[Any, ...]:
+        """All fields of a pair, checked, in the order of `_ORDER`."""
         place = row.place
         exchange = read_exchange(cells.get("question"), cells["chosen"], cells["rejected"], place)
         if cells.get("turns"):
             exchange = exchange._replace(turns=read_turns(cells["turns"], exchange.question, place))
-        if not exchange.question and cells.get("question") is None:
+        question, chosen, rejected, turns = exchange
+        if not question and cells.get("question") is None:
             raise missing_field("question", row.values, place)
-        texts = {field: getattr(exchange, field) for field in ("question", "chosen", "rejected")}
-        for field, text in texts.items():
-            if not text.strip():
+        for field, text in (("question", question), ("chosen", chosen), ("rejected", rejected)):
+            if not text or text.isspace():
                 raise DataError(f"{place}: field {field!r} is empty", hint="complete the row or remove it")
-        if exchange.chosen == exchange.rejected:
+        if chosen == rejected:
             raise DataError(f"{place}: fields 'chosen' and 'rejected' are the same text", hint="remove the row")
         common = self._read_common(cells, row)
-        user = self._read_user(cells, common, exchange.question, place)
-        name = read_identifier(cells.get("id"), "id", place) or content_id("pair", user, *texts.values())
+        user = self._read_user(cells, common, question, place)
+        name = read_identifier(cells.get("id"), "id", place) or content_id("pair", user, question, chosen, rejected)
         self._claim(name, place)
         one = self._texts.setdefault
-        kept = {field: one(text, text) for field, text in texts.items()}
-        return {"id": name, "user": user, **kept, **common.plain, **common.shared, "turns": exchange.turns}
+        texts = (one(question, question), one(chosen, chosen), one(rejected, rejected))
+        return (name, user, *texts, *common, turns)
 
     def _read_question(self, row: SourceRow) -> Question:
         cells, place = self._cells(row), row.place
@@ -143,39 +209,37 @@ class RowReader:
         user = self._read_user(cells, common, question, place)
         name = read_identifier(cells.get("id"), "id", place) or content_id("question", user, question)
         self._claim(name, place)
-        shared = {**common.shared, "turns": turns}
-        return Question(id=name, user=user, question=question, **common.plain).model_copy(update=shared)
+        plain = {"narrative": common.narrative, "category": common.category, "tags": common.tags}
+        shared = {"profile": common.profile, "rubric_aspects": common.rubric_aspects, "turns": turns}
+        return Question(id=name, user=user, question=question, **plain).model_copy(update=shared)
 
     def _read_common(self, cells: Mapping[str, Any], row: SourceRow) -> _Common:
         place = row.place
         tags = read_tags(cells.get("tags"), place)
         split = tags.get("split") or read_text(cells.get("split"), "split", place) or row.split
-        shared = {
-            "profile": self._profiles.read(cells.get("profile"), place),
-            "rubric_aspects": self._rubrics.read(cells.get("rubric_aspects"), place),
-        }
-        plain = {
-            "narrative": read_text(cells.get("narrative"), "narrative", place),
-            "category": read_text(cells.get("category"), "category", place),
-            "tags": {**tags, "split": split} if split else tags,
-        }
-        return _Common(shared, plain)
+        return _Common(
+            read_text(cells.get("narrative"), "narrative", place),
+            read_text(cells.get("category"), "category", place),
+            _with_split(tags, split),
+            self._profiles.read(cells.get("profile"), place),
+            self._rubrics.read(cells.get("rubric_aspects"), place),
+        )
 
     def _read_user(self, cells: Mapping[str, Any], common: _Common, question: str, place: Place) -> str:
         if user := read_identifier(cells.get("user"), "user", place):
             return user
         self.derived_users = True
-        return derive_user(common.shared["profile"], question)
+        return derive_user(common.profile, question)
 
     def _cells(self, row: SourceRow) -> dict[str, Any]:
         """The row by field instead of by column."""
         if not self._checked:
             self._check_mapping(row)
-        for field, alias in _ALIASES.items():
-            if field not in self.columns and field not in row.values and alias in row.values:
-                self.columns[field] = alias
         values, names = row.values, tuple(row.values)
         if names not in self._columns_of:
+            for field, alias in _ALIASES.items():
+                if field not in self.columns and field not in values and alias in values:
+                    self.columns[field] = alias
             self._columns_of[names] = columns = [(field, self._column(field, row)) for field in FIELDS]
             used = {column for _, column in columns}
             self._ignored.update(dict.fromkeys(column for column in names if column not in used))
@@ -209,6 +273,12 @@ class RowReader:
         number = self._places[name]
         file, unit = list(self._files)[number >> _ROW_BITS]
         return Place(file, cast(Literal["line", "row"], unit), number & (1 << _ROW_BITS) - 1)
+
+
+def _with_split(tags: dict[str, str] | None, split: str) -> dict[str, str]:
+    """Tags with the split of the file where the row has none."""
+    own = tags or {}
+    return own if own.get("split") or not split else {**own, "split": split}
 
 
 def _are_texts(cell: Any) -> bool:

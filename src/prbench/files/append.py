@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from prbench.files.trouble import disk_errors
 from prbench.files.write import sync_name
 
-SYNC_LINES = 200
+SYNC_LINES = 2000
 SYNC_SECONDS = 1.0
 
 
@@ -41,13 +41,20 @@ class Appender:
 
     def append(self, model: BaseModel) -> None:
         """Write a model as one line of JSON, without the fields that have their default."""
-        self.write(model.model_dump_json(exclude_defaults=True))
+        self.add(model.model_dump_json(exclude_defaults=True) + "\n")
+
+    def add(self, lines: str, count: int = 1) -> None:
+        """Write whole lines, all of them or none, and sync where a batch is full or a second has passed."""
+        self._write(lines.encode(), count)
         if self._unsynced >= SYNC_LINES or time.monotonic() - self._synced_at > SYNC_SECONDS:
             self.sync()
 
     def write(self, line: str) -> None:
         """Write one line; it is synced with the batch."""
-        rest = memoryview(line.encode() + b"\n")
+        self._write(line.encode() + b"\n", 1)
+
+    def _write(self, data: bytes, count: int) -> None:
+        rest = memoryview(data)
         with disk_errors(self.path, "write"):
             before = os.fstat(self._handle.fileno()).st_size
             try:
@@ -57,7 +64,7 @@ class Appender:
                 with contextlib.suppress(OSError):
                     self._handle.truncate(before)
                 raise
-        self._unsynced += 1
+        self._unsynced += count
 
     def sync(self) -> None:
         """Make everything written so far survive a crash."""

@@ -129,10 +129,9 @@ def parquet_rows(
             if missing := [name for name in columns or () if name not in names]:
                 raise damaged(path, f"it has no column {missing[0]!r}", raises=raises, hint=hint)
             for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=columns):
-                cells = [python_values(column) for column in batch.columns]
-                for values in zip(*cells, strict=True):
-                    number += 1
-                    yield dict(zip(batch.schema.names, values, strict=True))
+                cells, names = [python_values(column) for column in batch.columns], batch.schema.names
+                yield from [dict(zip(names, values, strict=True)) for values in zip(*cells, strict=True)]
+                number += len(batch)
     except GeneratorExit:
         raise
     except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:

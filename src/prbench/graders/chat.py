@@ -6,7 +6,8 @@ from functools import cached_property
 from prbench.config import ModelOptions
 from prbench.graders.protocol import Grade, Grading
 from prbench.models import Generator, ModelCard, Windowed, load_generator
-from prbench.prompts.grades import ALL_ASPECTS, UnreadableReply, ask_grades, parse_grades
+from prbench.prompts import UnreadableReply
+from prbench.prompts.grades import ALL_ASPECTS, ask_grades, parse_grades
 from prbench.types import Outcome, Prompt
 
 

@@ -62,7 +62,7 @@ class StanceJudge:
                 hint="it judges suites whose training pairs have the tags `axis` and `pole`, as `mirror` has",
             )
         if with_passages:
-            from prbench.data.passages import load_passages
+            from prbench.data import load_passages
 
             passages = reserved_passages(load_passages(), reserve) if reserve else load_passages()
             examples += passage_examples(passages, {example.axis for example in examples})

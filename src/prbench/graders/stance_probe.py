@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from prbench.data.passages import Passage
+from prbench.data import Passage
 from prbench.errors import DataError
 from prbench.graders.logistic import Floats, fit, minimise, sigmoid
 from prbench.types import Pair

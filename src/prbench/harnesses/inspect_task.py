@@ -14,8 +14,7 @@ from inspect_ai.scorer import Score, Scorer, Target, accuracy, scorer, stderr
 from inspect_ai.solver import TaskState, generate
 
 from prbench.harnesses.views import ShownPair, shown_pairs
-from prbench.prompts import Template, UnreadableReply, parse_verdict
-from prbench.prompts.turns import judged_conversation
+from prbench.prompts import Template, UnreadableReply, judged_conversation, parse_verdict
 from prbench.types import PairView
 
 _MESSAGES = {"user": ChatMessageUser, "assistant": ChatMessageAssistant, "system": ChatMessageSystem}

@@ -25,6 +25,7 @@ from prbench.models.protocols import (
     Windowed,
     can_rate,
     is_adaptive,
+    is_instant,
     is_ranker,
     is_rater,
 )
@@ -60,6 +61,7 @@ __all__ = [
     "can_rate",
     "is_adaptive",
     "is_hosted",
+    "is_instant",
     "is_ranker",
     "is_rater",
     "load_encoder",

@@ -20,6 +20,8 @@ _WORD = re.compile(r"\w+")
 class Baseline:
     """A Rater that is a plain function of question and answer."""
 
+    instant = True
+
     def __init__(self, name: str, score: Callable[[str, str], float], **parameters: Any) -> None:
         self.score = score
         """Scores an answer to a question."""

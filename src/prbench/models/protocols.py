@@ -296,3 +296,8 @@ def is_ranker(model: object) -> TypeGuard[Ranker]:
 def is_adaptive(model: object) -> TypeGuard[Adaptive]:
     """Whether a model learns from a user's judgments: it has `fit_user`, and does not say that it refuses them."""
     return isinstance(model, Adaptive) and not (isinstance(model, Willing) and not model.adapts)
+
+
+def is_instant(model: object) -> bool:
+    """Whether a model says that it answers faster than an answer is looked up, so that none is kept across runs."""
+    return bool(getattr(model, "instant", False))

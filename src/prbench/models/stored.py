@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from prbench.data.rows import read_rows
+from prbench.data import read_rows
 from prbench.errors import DataError, ModelError, did_you_mean
 from prbench.files import checksum, exists
 from prbench.models.protocols import ModelCard

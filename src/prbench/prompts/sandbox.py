@@ -268,6 +268,12 @@ def _scalar(value: Any) -> Any:
     raise SecurityError(f"a {type(value).__name__} cannot be shown as it is; write a loop over it")
 
 
+def fits(text: str) -> str:
+    """Return a text that a template made, unless it is longer than any may be."""
+    _fits(len(text))
+    return text
+
+
 def _fits(length: int) -> None:
     if length > MOST_CHARACTERS:
         raise SecurityError(f"it makes a text of more than {MOST_CHARACTERS:,} characters")

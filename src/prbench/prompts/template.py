@@ -6,17 +6,20 @@ needs is refused before any call (a template without the answer gives every answ
 """
 
 import hashlib
+import secrets
+from collections import Counter
+from collections.abc import Set
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
 from jinja2 import TemplateError as JinjaError
-from jinja2 import TemplateSyntaxError, meta
+from jinja2 import TemplateSyntaxError, meta, nodes
 
 from prbench.errors import TemplateError, did_you_mean
 from prbench.files import read_text
-from prbench.prompts.sandbox import Sandbox, plain, write
+from prbench.prompts.sandbox import Sandbox, fits, plain, write
 from prbench.types import AnswerView, Channel, ListView, PairView
 
 Kind = Literal["turn", "rate", "compare", "rank", "plan"]
@@ -30,6 +33,11 @@ _SLOTS: dict[Kind, tuple[frozenset[str], frozenset[str]]] = {  # (required, allo
     "rank": (frozenset({"question", "answers"}), frozenset({"posts", "plan"})),
     "plan": (frozenset({"question", "posts"}), frozenset()),
 }
+
+_TEXTS = frozenset({"question", "answer", "first", "second"})
+"""Slots that hold a text."""
+_BORDER = f"\0{secrets.token_hex(16)}\0"
+_MOST_SKELETONS = 1024
 
 _SANDBOX = Sandbox()
 
@@ -49,15 +57,17 @@ class Template:
         self.source = source
         self.kind: Kind = kind
         self.name = name
-        self._last: tuple[dict[str, Any], str] | None = None
+        self._skeletons: dict[Any, list[str]] = {}
         required, optional = _SLOTS[kind]
         try:
             self._compiled = _SANDBOX.from_string(source)
-            self._slots = meta.find_undeclared_variables(_SANDBOX.parse(source))
+            tree = _SANDBOX.parse(source)
+            self._slots = meta.find_undeclared_variables(tree)
         except TemplateSyntaxError as error:
             raise TemplateError(f"template {name}, line {error.lineno}: {error.message}") from error
         except (SyntaxError, RecursionError, MemoryError, ValueError) as error:  # of Python, which is what it becomes
             raise TemplateError(f"template {name} cannot be compiled: {error or type(error).__name__}") from error
+        self._bare = _bare_slots(tree, self._slots & _TEXTS)
         if missing := sorted(required - self._slots):
             raise TemplateError(
                 f"template {name} has no slot {{{{ {missing[0]} }}}}",
@@ -93,13 +103,36 @@ class Template:
 
     def render(self, view: AnswerView | PairView | ListView) -> str:
         """Fill the template from a view, in one pass, without surrounding white space."""
-        values = {slot: getattr(view, slot) for slot in self._slots}
-        last = self._last  # the answers of a pair come one after another and often share all that is shown before them
-        if last is not None and all(values[slot] is last[0][slot] for slot in self._slots):
-            return last[1]
         try:
-            text = write(self._compiled, {slot: plain(value) for slot, value in values.items()}).strip()
-            self._last = (values, text)
-            return text
+            parts = enumerate(self._skeleton(view))
+            text = "".join([getattr(view, part) if place % 2 else part for place, part in parts]).strip()
+            return fits(text)
         except (JinjaError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
             raise TemplateError(f"template {self.name} cannot be filled: {error}") from error
+
+    def _skeleton(self, view: AnswerView | PairView | ListView) -> list[str]:
+        """Return the text around the slots that are written as they are, and between its parts their names.
+
+        Thousands of prompts show the same posts, and writing those out takes nearly all the time.
+        """
+        others = {slot: getattr(view, slot) for slot in sorted(self._slots - self._bare)}
+        key = tuple(others.values())
+        if (known := self._skeletons.get(key)) is not None:
+            return known
+        # No text can hold the border, for it is drawn anew in each process.
+        marked = {slot: f"{_BORDER}{slot}{_BORDER}" for slot in self._bare}
+        text = write(self._compiled, {**{slot: plain(value) for slot, value in others.items()}, **marked})
+        parts = text.split(_BORDER)
+        if len(self._skeletons) >= _MOST_SKELETONS:
+            self._skeletons.clear()
+        self._skeletons[key] = parts
+        return parts
+
+
+def _bare_slots(tree: nodes.Template, slots: Set[str]) -> frozenset[str]:
+    """The slots that a template writes as they are, wherever it names them."""
+    written = [node for output in tree.find_all(nodes.Output) for node in output.nodes if isinstance(node, nodes.Name)]
+    named = Counter(node.name for node in tree.find_all(nodes.Name))
+    return frozenset(
+        slot for slot, count in Counter(node.name for node in written).items() if count == named[slot] and slot in slots
+    )

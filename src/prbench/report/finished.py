@@ -5,15 +5,14 @@ What leaves the house (an export, a leaderboard) starts here, so nothing can lea
 
 import hashlib
 import json
-from collections.abc import Iterable
+from array import array
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from prbench.errors import RunError
-from prbench.results import Loaded, PairRow, Result, RunFolder, load_run, read_rows
+from prbench.results import Loaded, PairRow, Records, Result, RunFolder, load_run, read_rows
 from prbench.types import Record
-
-Json = dict[str, Any]
 
 
 class Finished(NamedTuple):
@@ -53,8 +52,8 @@ def open_finished(path: Path | str) -> Finished:
 
 
 def _verified(folder: RunFolder) -> Finished:
-    loaded, records = load_run(folder.path), tuple(folder.records().values())
-    return Finished(loaded, tuple(read_rows(folder)), records, records_fingerprint(records))
+    loaded, records = load_run(folder.path), folder.records()
+    return Finished(loaded, tuple(read_rows(folder)), tuple(records), records_fingerprint(records))
 
 
 def records_fingerprint(records: Iterable[Record]) -> str:
@@ -66,10 +65,21 @@ def records_fingerprint(records: Iterable[Record]) -> str:
         >>> records_fingerprint([one, two]) == records_fingerprint([two, one]) != records_fingerprint([one])
         True
     """
-    lines = sorted(json.dumps(_answer(record), sort_keys=True, ensure_ascii=False) for record in records)
+    kept = Records.of(records)
+    parts = [_written(kept, name) for name in sorted(Record.model_fields)]
+    lines = sorted(f"{{{', '.join(row)}}}" for row in zip(*parts, strict=True))
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def _answer(record: Record) -> Json:
-    data: Json = record.model_dump(mode="json", exclude={"calls"})
-    return {**data, "calls": [call.key for call in record.calls]}
+def _written(records: Records, name: str) -> Iterator[str]:
+    """A field of every record as `json.dumps` writes it with its name; of a call only its key."""
+    begin, column = f'"{name}": ', records.column(name)
+    if name == "calls":
+        return (begin + _text([key for key, _ in calls]) for calls in column)
+    if isinstance(column, array):
+        return (f"{begin}{'null' if value != value else repr(value)}" for value in column)
+    known: dict[Any, str] = {}
+    return (known[value] if value in known else known.setdefault(value, begin + _text(value)) for value in column)
+
+
+_text = json.JSONEncoder(ensure_ascii=False).encode

@@ -34,7 +34,7 @@ from prbench.results.reader import (
     read_settings,
     recompute,
 )
-from prbench.results.records import Records
+from prbench.results.records import MadeRecord, Records, packed_use
 from prbench.results.result import (
     BaselineResult,
     ContextResult,
@@ -75,6 +75,7 @@ __all__ = [
     "Effects",
     "Headroom",
     "Loaded",
+    "MadeRecord",
     "Measure",
     "Metric",
     "Mismatch",
@@ -104,6 +105,7 @@ __all__ = [
     "history",
     "load_run",
     "own_context",
+    "packed_use",
     "rank_credits",
     "rank_rows",
     "read_baselines",

@@ -99,7 +99,7 @@ def compute_result(
         usage=_usage(records, plans),
         **written,
         groups=measure.groups({**{f"baseline {name}": found for name, found in blind.items()}, **credits}),
-        warnings=tuple(_warnings(facts, contexts, scored)),
+        warnings=(*_warnings(facts, contexts, scored), *_unresampled(credits.values())),
         baselines=scored,
     )
 
@@ -156,6 +156,16 @@ def _plans(config: RunConfig, plans: Sequence[Plan], held: HeldPlans | None) -> 
         statuses=dict(sorted(Counter(plan.status for plan in written).items())),
         quality=None if held is None else summarise(held, seed=config.seed, resamples=config.resamples),
     )
+
+
+def _unresampled(credits: Iterable[Credits]) -> Iterator[str]:
+    """Say so where intervals are not resampled."""
+    cells = max((found.rows.clusters.size for found in credits if len(found.rows)), default=0)
+    if cells > stats.MANY_CELLS:
+        yield (
+            f"{cells:,} cells of user and question: intervals are those of the clustered standard error, "
+            f"as always above {stats.MANY_CELLS:,}, and not resampled"
+        )
 
 
 def _warnings(

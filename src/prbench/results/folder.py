@@ -72,7 +72,7 @@ class RunFolder:
         """Replace a JSONL file whole, line by line."""
         with files.replacing(self.path / name) as partial, partial.open("wb") as file:
             if isinstance(rows, ModelColumns):
-                file.writelines(rows.lines())
+                file.writelines(rows.jsonl())
             else:
                 file.writelines(row.model_dump_json(exclude_defaults=True).encode() + b"\n" for row in rows)
 

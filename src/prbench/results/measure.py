@@ -339,9 +339,11 @@ def _looked_up(source: CreditRows, rows: CreditRows) -> tuple[NDArray[np.bool_],
 def _couples(mirrors: Codes, users: Codes) -> Codes:
     """Return a code for the couple of users who meet in each half's mirror."""
     size = int(mirrors.max()) + 1
+    order = np.lexsort((users, mirrors))
+    first = np.flatnonzero(np.diff(mirrors[order], prepend=-1))
+    last = np.append(first[1:], len(order)) - 1
     low, high = np.full(size, np.iinfo(np.int64).max), np.full(size, -1)
-    np.minimum.at(low, mirrors, users)
-    np.maximum.at(high, mirrors, users)
+    low[mirrors[order[first]]], high[mirrors[order[first]]] = users[order[first]], users[order[last]]
     high[high == low] = -1  # a half whose other one has no verdict
     label = low[mirrors] * (int(users.max()) + 2) + high[mirrors] + 1
     codes: Codes = np.unique(label, return_inverse=True)[1].astype(np.int64)

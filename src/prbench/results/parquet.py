@@ -6,6 +6,7 @@ from typing import Any
 
 from prbench import files
 from prbench.errors import RunError
+from prbench.files.arrow import number_array, text_array, texts_array
 from prbench.results.records import Records
 from prbench.types import Record
 
@@ -36,21 +37,9 @@ def read_table(path: Path) -> Any:
 
 
 def _array(records: Records, name: str) -> Any:
-    import pyarrow as arrow
-
-    if name in _FLOATS:
-        return arrow.array(records.numbers(name), _type(name), from_pandas=True)  # NaN is null
+    if name in (*_FLOATS, *_INTEGERS):
+        return number_array(records.numbers(name))
+    column = records.column(name)
     if name == "calls":
-        keys = ([key for key, _ in calls] for calls in records.column(name))
-        return arrow.array(keys, _type(name), size=len(records))
-    return arrow.array(records.column(name), _type(name))
-
-
-def _type(name: str) -> Any:
-    import pyarrow as arrow
-
-    if name in _LISTS:
-        return arrow.list_(arrow.string())
-    if name in _FLOATS:
-        return arrow.float64()
-    return arrow.int64() if name in _INTEGERS else arrow.string()
+        return texts_array([[key for key, _ in calls] for calls in column])
+    return texts_array(column) if name in _LISTS else text_array(column)

@@ -2,18 +2,20 @@
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prbench.columns import ModelColumns
-from prbench.types import Record
+from prbench.types import CallUse, Outcome, Record, credit
 
 Slot = tuple[str, str, str, int]
 _ORDERS = ("chosen-first", "chosen-second", "rated")
 """Orders by their names, as records of a pair are sorted."""
-_VERDICTS = ("first", "second", "tie")
+_BATCH = 4096
+"""Records that are put into columns at once."""
 
 
 class Use(NamedTuple):
@@ -27,6 +29,65 @@ class Use(NamedTuple):
     cached: bool
 
 
+NO_USE: tuple[Any, ...] = (0, 0, 0, 0.0, 0.0, False)
+
+
+def packed_use(taken: CallUse | Outcome, *, cached: bool = False) -> tuple[Any, ...]:
+    """The values of a `Use` as columns keep them; calls that took nothing share one object.
+
+    Plain tuples, which the garbage collector need not look into.
+    """
+    cached = taken.cached if isinstance(taken, CallUse) else cached
+    tokens = (taken.tokens_in, taken.tokens_out, taken.tokens_cached)
+    if not cached and tokens == (0, 0, 0) and taken.latency_ms == taken.cost_usd == 0.0:
+        return NO_USE
+    return (*tokens, taken.latency_ms, taken.cost_usd, cached)
+
+
+class MadeRecord(NamedTuple):
+    r"""All fields of a record that is just made, its calls as columns keep them.
+
+    Example:
+        >>> made = MadeRecord("1", "none", "rated", 0, "ok", verdict="tie", calls=(("k", NO_USE),))
+        >>> Records().written([made])
+        '{"pair":"1","context":"none","order":"rated","status":"ok","verdict":"tie","calls":[{"key":"k"}]}\n'
+        >>> made.credit
+        0.5
+    """
+
+    pair: str
+    context: str
+    order: str
+    repeat: int
+    status: str
+    reason: str = ""
+    verdict: str | None = None
+    chosen_score: float | None = None
+    rejected_score: float | None = None
+    margin: float | None = None
+    shown_user: str | None = None
+    posts: int = 0
+    dropped: tuple[str, ...] = ()
+    raw: tuple[str, ...] = ()
+    jurors: tuple[str, ...] = ()
+    calls: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+
+    @classmethod
+    def of(cls, record: Record) -> "MadeRecord":
+        """The fields of a record."""
+        return cls(**{**record.__dict__, "calls": tuple((call.key, packed_use(call)) for call in record.calls)})
+
+    @property
+    def credit(self) -> float | None:
+        """1 if the chosen answer won, ½ for a tie, 0 if it lost; None if there is no verdict."""
+        return credit(self.status, self.verdict, self.order)
+
+    @property
+    def asked(self) -> bool:
+        """Whether the model was asked for it now."""
+        return not self.calls or not all(Use(*taken).cached for _, taken in self.calls)
+
+
 class Records(ModelColumns[Record]):
     """Records of a run; a later one takes the place of an earlier one for the same slot.
 
@@ -37,25 +98,31 @@ class Records(ModelColumns[Record]):
         (1, 'ok', [0.5])
     """
 
-    def __init__(self, records: Iterable[Record] = ()) -> None:
+    def __init__(self, records: Iterable[Record | MadeRecord] = ()) -> None:
         super().__init__(Record)
         self._places: dict[tuple[str, str, int], dict[str, int]] = {}
-        for record in records:
-            self.keep(record)
+        for batch in _batches(records):
+            self.keep([record if isinstance(record, MadeRecord) else MadeRecord.of(record) for record in batch])
 
     @classmethod
     def of(cls, records: Iterable[Record]) -> "Records":
         """The same records as columns; those that are columns already as they are."""
         return records if isinstance(records, Records) else cls(records)
 
-    def keep(self, record: Record) -> None:
-        """Add a record, or put it in the place of an earlier one for its slot."""
-        there = self._places.setdefault((record.context, record.order, record.repeat), {})
-        place = there.setdefault(record.pair, len(self))
-        if place == len(self):
-            self.append(record)
-        else:
-            self.replace(place, record)
+    def keep(self, records: Iterable[MadeRecord]) -> None:
+        """Add records, each in the place of an earlier one for its slot, if there is one."""
+        new: list[MadeRecord] = []
+        begin = len(self)
+        for record in records:
+            there = self._places.setdefault((record.context, record.order, record.repeat), {})
+            place = there.setdefault(record.pair, begin + len(new))
+            if place == begin + len(new):
+                new.append(record)
+            elif place >= begin:
+                new[place - begin] = record
+            else:
+                self.replace(place, record)
+        self.add_rows(new)
 
     def status(self, slot: Slot) -> str | None:
         """The status of the record that fills a slot; None where there is none."""
@@ -113,6 +180,12 @@ class Records(ModelColumns[Record]):
     def order_number(self, order: str) -> int:
         """The number of an order in `orders`."""
         return _ORDERS.index(order)
+
+
+def _batches(records: Iterable[Record | MadeRecord]) -> Iterator[list[Record | MadeRecord]]:
+    rest = iter(records)
+    while batch := list(islice(rest, _BATCH)):
+        yield batch
 
 
 def _numbered(values: Iterable[str], names: tuple[str, ...]) -> NDArray[np.int8]:

@@ -85,25 +85,19 @@ class PairRows(ModelColumns[PairRow]):
     def of_suite(cls, suite: Suite) -> "PairRows":
         """The rows of all pairs of a suite, made by column."""
         rows = cls()
-        names = ("id", "user", "question", "chosen", "rejected", "category", "tags")
-        asked: dict[str, str] = {}
-        for id, user, question, chosen, rejected, category, (keys, values) in zip(
-            *(suite.column(name) for name in names), strict=True
-        ):
-            if question not in asked:
-                asked[question] = hash_text(question)[:16]
-            rows.add(
-                {
-                    "id": id,
-                    "user": user,
-                    "question": asked[question],
-                    "answers": hash_text(f"{chosen}\x00{rejected}")[:16],
-                    "category": category,
-                    "tags": dict(zip(keys, values, strict=True)),
-                    "chosen_words": len(chosen.split()),
-                    "rejected_words": len(rejected.split()),
-                }
-            )
+        asked, chosen, rejected = (suite.column(name) for name in ("question", "chosen", "rejected"))
+        hashes = {question: hash_text(question)[:16] for question in set(asked)}
+        words = {text: len(text.split()) for text in {*chosen, *rejected}}
+        rows.add_columns(
+            {
+                **{name: suite.column(name) for name in ("id", "user", "category", "tags")},
+                "question": map(hashes.__getitem__, asked),
+                "answers": (hash_text(f"{one}\x00{two}")[:16] for one, two in zip(chosen, rejected, strict=True)),
+                "chosen_words": map(words.__getitem__, chosen),
+                "rejected_words": map(words.__getitem__, rejected),
+            },
+            packed=("tags",),
+        )
         return rows
 
     @cached_property

@@ -1,23 +1,30 @@
 """The engine: asks what is not known yet, keeps each answer at once, writes a record when its calls are answered."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from itertools import islice
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from prbench.calls import Asker, Budget, CallCache, View
+from prbench.calls import Asker, Budget, CallCache
 from prbench.config import Price
 from prbench.models import ModelCard
-from prbench.run.work import OpenWork, RecordTask
-from prbench.types import CallUse, Outcome, Record
+from prbench.results import MadeRecord, packed_use
+from prbench.run.work import Calls, OpenWork
+from prbench.types import Outcome
+
+_BATCH = 1024
+"""Answers of an instant model that are kept at once."""
 
 
 class RecordListener(Protocol):
     """Hears of every record as it is made."""
 
-    def __call__(self, record: Record, spent_usd: float) -> None:
+    def __call__(self, record: MadeRecord, spent_usd: float) -> None:
         """One more record, and what was spent so far in this process."""
         ...
 
@@ -29,9 +36,10 @@ class Engine:
         card: Of the model that is asked.
         asker: Asker of the model.
         cache: Answers of earlier runs; None asks everything anew.
-        append: Takes each finished record.
+        append: Takes records as they are finished.
         budget: Counts what is spent, and stops resumably at its limit.
         read: What the outcomes behind a record come to, by the order that was shown.
+        instant: Whether the model answers faster than a record is written, so that many are kept at once.
     """
 
     def __init__(
@@ -39,9 +47,10 @@ class Engine:
         card: ModelCard,
         asker: Asker,
         cache: CallCache | None,
-        append: Callable[[Record], None],
+        append: Callable[[Sequence[MadeRecord]], None],
         budget: Budget | None = None,
         read: Callable[[Sequence[Outcome], str], Mapping[str, Any]] | None = None,
+        instant: bool = False,
     ) -> None:
         self._card = card
         self.asker = asker
@@ -53,44 +62,50 @@ class Engine:
         self.budget = budget or Budget()
         """Budget, which knows what was spent."""
         self._read = read or verdict_fields
-        self._outcomes: dict[str, Outcome] = {}
+        self._batch = _BATCH if instant else 1
+        self._outcomes: dict[int, Outcome] = {}
         """Answers that some record still waits for."""
         self.asked = 0
         self.tokens = 0
 
     def execute(self, work: OpenWork) -> None:
         """Make every record of the work."""
-        for record in work.unfit:
-            self._finish(record)
+        self._finish([MadeRecord.of(record) for record in work.unfit])
         waiting = _Waiting(work)
         if self._cache is not None:
             for key, outcome in self._cache.look_up(list(work.calls)):
-                waiting.cached[work.calls.number(key)] = True
-                self._answer(key, self._priced(outcome), waiting)
+                number = work.calls.number(key)
+                waiting.cached[number] = True
+                self._answer([(number, self._priced(outcome))], waiting)
         self._ask(work.calls.without(waiting.answered), waiting)
 
-    def _ask(self, calls: Mapping[str, View], waiting: "_Waiting") -> None:
+    def _ask(self, calls: Calls, waiting: "_Waiting") -> None:
         left = len(calls)
         if calls and self._card.price is not None and self._card.price.costs:
             self.budget.check()
         # Stopping early must cancel what is under way.
         with self.budget.metering(), closing(self.asker.ask(calls)) as answers:
-            for key, outcome in answers:
-                if waiting.is_answered(key):  # of a worker that was taken for dead
-                    continue
-                self._take(key, outcome, waiting)
-                left -= 1
-                self.budget.take(outcome.cost_usd, more=left > 0)
-        for key in calls:
-            if not waiting.is_answered(key):
-                self._answer(key, Outcome.failed("the model gave no outcome"), waiting)
+            while batch := list(islice(answers, self._batch)):
+                numbered = []
+                for key, outcome in batch:
+                    number = calls.number(key)
+                    if not waiting.answered[number]:  # else of a worker that was taken for dead
+                        waiting.answered[number] = True
+                        self._take(key, outcome)
+                        numbered.append((number, outcome))
+                self._answer(numbered, waiting)
+                for _, outcome in numbered:
+                    left -= 1
+                    self.budget.take(outcome.cost_usd, more=left > 0)
+        if left:
+            missing = [number for key in calls if not waiting.answered[number := calls.number(key)]]
+            self._answer([(number, Outcome.failed("the model gave no outcome")) for number in missing], waiting)
 
-    def _take(self, key: str, outcome: Outcome, waiting: "_Waiting") -> None:
+    def _take(self, key: str, outcome: Outcome) -> None:
         self.asked += 1
         self.tokens += outcome.tokens_in + outcome.tokens_out
         if self._cache is not None:
             self._cache.keep(key, outcome, at_once=outcome.cost_usd > 0 or bool(outcome.raw))
-        self._answer(key, outcome, waiting)
 
     def _priced(self, outcome: Outcome) -> Outcome:
         """An answer from an earlier run at today's price."""
@@ -99,43 +114,39 @@ class Engine:
             return outcome
         return outcome.model_copy(update={"cost_usd": _cost(price, outcome)})
 
-    def _answer(self, key: str, outcome: Outcome, waiting: "_Waiting") -> None:
-        self._outcomes[key] = outcome
-        for task in waiting.release(key):
-            self._finish(self._record(task, waiting))
-            for used in waiting.settle(task):
-                del self._outcomes[used]
+    def _answer(self, answers: Iterable[tuple[int, Outcome]], waiting: "_Waiting") -> None:
+        """Make the records that these answers complete."""
+        made = []
+        for number, outcome in answers:
+            self._outcomes[number] = outcome
+            for place in waiting.release(number):
+                made.append(self._record(place, waiting))
+                for used in waiting.settle(place):
+                    del self._outcomes[used]
+        self._finish(made)
 
-    def _finish(self, record: Record) -> None:
-        self.keep(record)
+    def _finish(self, made: Sequence[MadeRecord]) -> None:
+        if made:
+            self.keep(made)
         if self.listener is not None:
-            self.listener(record, self.budget.spent_usd)
+            for record in made:
+                self.listener(record, self.budget.spent_usd)
 
-    def _record(self, task: RecordTask, waiting: "_Waiting") -> Record:
-        outcomes = [self._outcomes[key] for key in task.keys]
-        return Record(
-            pair=task.pair,
-            context=task.context,
-            order=task.order,
-            repeat=task.repeat,
+    def _record(self, place: int, waiting: "_Waiting") -> MadeRecord:
+        task, numbers = waiting.tasks[place], waiting.calls_of(place)
+        outcomes = [self._outcomes[number] for number in numbers]
+        calls = zip(task.keys, outcomes, numbers, strict=True)
+        return MadeRecord(
+            task.pair,
+            task.context,
+            task.order,
+            task.repeat,
             shown_user=task.shown_user,
             posts=task.posts,
             dropped=task.dropped,
-            raw=tuple(outcome.raw for outcome in outcomes if outcome.raw),
-            calls=tuple(self._use(key, waiting.is_cached(key)) for key in task.keys),
+            raw=tuple([outcome.raw for outcome in outcomes if outcome.raw]),
+            calls=tuple([(key, packed_use(outcome, cached=bool(waiting.cached[n]))) for key, outcome, n in calls]),
             **self._read(outcomes, task.order),
-        )
-
-    def _use(self, key: str, cached: bool) -> CallUse:
-        outcome = self._outcomes[key]
-        return CallUse(
-            key=key,
-            tokens_in=outcome.tokens_in,
-            tokens_out=outcome.tokens_out,
-            tokens_cached=outcome.tokens_cached,
-            latency_ms=outcome.latency_ms,
-            cost_usd=outcome.cost_usd,
-            cached=cached,
         )
 
 
@@ -170,43 +181,48 @@ def _cost(price: Price, outcome: Outcome) -> float:
 
 
 class _Waiting:
-    """Tasks by the calls they wait for; calls by their numbers, in arrays."""
+    """Tasks by the calls they wait for; both by their numbers, in arrays."""
 
     def __init__(self, work: OpenWork) -> None:
-        self._calls, self._tasks = work.calls, work.tasks
+        self.tasks = work.tasks
         number = work.calls.number
-        self._missing = np.array([len(keys) for keys in work.tasks.keys], dtype=np.int64)
+        missing = np.array([len(keys) for keys in work.tasks.keys], dtype=np.int64)
         wanted = np.array([number(key) for keys in work.tasks.keys for key in keys], dtype=np.int64)
+        still_open = np.bincount(wanted, minlength=len(work.calls))
         order = np.argsort(wanted, kind="stable")
-        self._waiting = np.repeat(np.arange(len(self._missing)), self._missing)[order]
+        # Looked into one by one, which plain arrays do faster.
+        self._missing = _plain(missing)
+        self._wanted, self._wants = _plain(wanted), _plain(np.concatenate([[0], np.cumsum(missing)]))
+        """Calls of all tasks, and where those of each task begin."""
+        self._waiting = _plain(np.repeat(np.arange(len(missing)), missing)[order])
         """Tasks, sorted by the call that they wait for."""
-        self._open = np.bincount(wanted, minlength=len(work.calls))
+        self._open = _plain(still_open)
         """Number of records of each call that are not made yet."""
-        self._begin = np.concatenate([[0], np.cumsum(self._open)])
+        self._begin = _plain(np.concatenate([[0], np.cumsum(still_open)]))
         self.answered = bytearray(len(work.calls))
+        """1 of each call that was answered."""
         self.cached = bytearray(len(work.calls))
+        """1 of each call whose answer was there already from an earlier run."""
 
-    def is_answered(self, key: str) -> bool:
-        """Whether a call was answered."""
-        return bool(self.answered[self._calls.number(key)])
+    def calls_of(self, task: int) -> "array[int]":
+        """The calls that a task waits for."""
+        return self._wanted[self._wants[task] : self._wants[task + 1]]
 
-    def is_cached(self, key: str) -> bool:
-        """Whether the answer was there already from an earlier run."""
-        return bool(self.cached[self._calls.number(key)])
-
-    def release(self, key: str) -> Iterator[RecordTask]:
+    def release(self, call: int) -> Iterator[int]:
         """The tasks that this answer completes."""
-        number = self._calls.number(key)
-        self.answered[number] = True
-        for place in self._waiting[self._begin[number] : self._begin[number + 1]].tolist():
-            self._missing[place] -= 1
-            if self._missing[place] == 0:
-                yield self._tasks[place]
+        self.answered[call] = True
+        for task in self._waiting[self._begin[call] : self._begin[call + 1]]:
+            self._missing[task] -= 1
+            if self._missing[task] == 0:
+                yield task
 
-    def settle(self, task: RecordTask) -> Iterator[str]:
+    def settle(self, task: int) -> Iterator[int]:
         """Yield the calls that no task waits for any more, now that the record of a task is made."""
-        for key in task.keys:
-            number = self._calls.number(key)
-            self._open[number] -= 1
-            if self._open[number] == 0:
-                yield key
+        for call in self.calls_of(task):
+            self._open[call] -= 1
+            if self._open[call] == 0:
+                yield call
+
+
+def _plain(numbers: "NDArray[np.int64]") -> "array[int]":
+    return array("q", numbers.astype(np.int64, copy=False).tobytes())

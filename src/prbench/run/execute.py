@@ -18,10 +18,11 @@ from prbench.calls.budget import FILE as SPEND
 from prbench.config import digest
 from prbench.errors import ConfigError, PrbenchError, RunError
 from prbench.files import Appender, exists
-from prbench.models import Jury, Replay
+from prbench.models import Jury, Replay, is_instant
 from prbench.results import (
     QUALITY,
     BaselineScores,
+    MadeRecord,
     PairRows,
     Records,
     Result,
@@ -125,11 +126,13 @@ def _execute(
     started = time.perf_counter()
     records = folder.records()
     read = session.model.verdict if isinstance(session.model, Jury) else None
+    instant = is_instant(session.model)
+    kept = None if instant else cache
     with open_budget(folder, max_cost_usd, records) as budget:
         make_plans(session, folder, cache, budget)
         measure_plans(session, folder)
         with Appender(folder.records_path) as appender:
-            engine = Engine(session.model.card, asker, cache, _keeper(records, appender), budget, read)
+            engine = Engine(session.model.card, asker, kept, _keeper(records, appender), budget, read, instant)
             _make_records(session, engine, records, listening, planning)
     elapsed_s = time.perf_counter() - started
     timing = _timing(records, engine, elapsed_s)
@@ -178,10 +181,10 @@ def claim(session: Session, folder: RunFolder) -> tuple[PairRows, BaselineScores
     return rows, baselines
 
 
-def _keeper(records: Records, appender: Appender) -> Callable[[Record], None]:
-    def keep(record: Record) -> None:
-        records.keep(record)
-        appender.append(record)
+def _keeper(records: Records, appender: Appender) -> Callable[[Sequence[MadeRecord]], None]:
+    def keep(made: Sequence[MadeRecord]) -> None:
+        records.keep(made)
+        appender.add(records.written(made), len(made))
 
     return keep
 
@@ -195,8 +198,7 @@ def _make_records(
 ) -> None:
     model = session.model
     if isinstance(model, Replay):
-        for record in list(replay_records(model, session.suite, session.contexts, records)):
-            engine.keep(record)
+        engine.keep([MadeRecord.of(one) for one in replay_records(model, session.suite, session.contexts, records)])
         return
     work = session.work(records, planning)
     engine.listener = None if listening is None else listening(work, len(records))

@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Self, TextIO
 
 from prbench.calls import Asker, ProgressLine, clock
+from prbench.results import MadeRecord
 from prbench.run.work import OpenWork
 from prbench.types import Record
 
@@ -55,18 +56,19 @@ class RecordProgress:
         self._line = self._new_line("")
         return self
 
-    def __call__(self, record: Record, spent_usd: float) -> None:
+    def __call__(self, record: Record | MadeRecord, spent_usd: float) -> None:
         """Count one more record."""
         self._done += 1
         self._spent_usd = spent_usd
-        if not record.calls or not all(call.cached for call in record.calls):
+        if record.asked:
             self._first_asked = self._first_asked or time.monotonic()
             self._asked += 1
-        if record.credit is None:
+        credit = record.credit
+        if credit is None:
             self._bad += 1
         else:
-            credit, judged = self._credits.get(record.context, (0.0, 0))
-            self._credits[record.context] = credit + record.credit, judged + 1
+            total, judged = self._credits.get(record.context, (0.0, 0))
+            self._credits[record.context] = total + credit, judged + 1
             self._context = record.context
         if not self._quiet:
             self._line.show(self._done, self._total, self.status)

@@ -1,5 +1,6 @@
 """A run, resolved: suite, model and contexts are loaded and known to fit together; nothing has been asked yet."""
 
+import itertools
 import math
 from collections.abc import Sequence
 from functools import cached_property
@@ -218,11 +219,22 @@ class Session:
         """Scores of the content-blind baselines on the run's pairs."""
         scores = BaselineScores()
         ids, asked, chosen, rejected = (self.suite.column(name) for name in ("id", "question", "chosen", "rejected"))
+        # Both halves of a couple have the same answers, which are scored once; question by question is fastest.
+        by_question: dict[str, set[str]] = {question: set() for question in asked}
+        for question, *both in zip(asked, chosen, rejected, strict=True):
+            by_question[question].update(both)
+        answers = [(question, answer) for question, found in by_question.items() for answer in found]
         for name in BASELINES:
             score = cast(Baseline, load_model(name)).score
-            for id, question, good, bad in zip(ids, asked, chosen, rejected, strict=True):
-                both = {"chosen_score": score(question, good), "rejected_score": score(question, bad)}
-                scores.add({"baseline": name, "pair": id, **both})
+            known = {answer: score(*answer) for answer in answers}
+            scores.add_columns(
+                {
+                    "baseline": itertools.repeat(name, len(ids)),
+                    "pair": ids,
+                    "chosen_score": map(known.__getitem__, zip(asked, chosen, strict=True)),
+                    "rejected_score": map(known.__getitem__, zip(asked, rejected, strict=True)),
+                }
+            )
         return scores
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from prbench.calls import CallKeys
-from prbench.contexts import ContextBuilder, Unfit
+from prbench.contexts import ContextBuilder, ShownView, Unfit
 from prbench.data import Suite
 from prbench.errors import ContextError
 from prbench.models import Jury, Model, is_rater, seated
@@ -27,6 +27,9 @@ View = AnswerView | PairView
 Slot = tuple[str, str, str, int]
 Planning = Callable[[int, int], None]
 """Function that hears how many of all pairs and contexts are planned."""
+
+_TOLD = 64
+"""Pairs after which planning is told how far it is."""
 
 
 class RecordTask(NamedTuple):
@@ -75,25 +78,32 @@ class Calls(Mapping[str, View]):
 
     def __init__(self, model: Model | None = None, pairs: Suite | None = None) -> None:
         self._model = model
+        self._rates = model is not None and is_rater(model) and not isinstance(model, Jury)
         names = ("question", "chosen", "rejected", "turns")
         self._texts = [] if pairs is None else [pairs.column(name) for name in names]
         self._numbers: dict[str, int] = {}
         self._place, self._seat, self._swapped = array("q"), array("b"), array("b")
         self._shown: dict[int, PairView] = {}
 
-    def add(self, key: str, place: int, seat: int, view: PairView, swapped: bool) -> None:
-        """One more call, unless it is there: it shows a pair, and it is the so-manieth of the pair's calls."""
+    def add(self, key: str, place: int, seat: int, view: PairView | None = None, swapped: bool = False) -> None:
+        """One more call, unless it is there: it shows a pair, and it is the so-manieth of the pair's calls.
+
+        Without a view only the texts of the pair are shown.
+        """
         number = self._numbers.setdefault(key, len(self._place))
         if number < len(self._place):
             return
         self._place.append(place)
         self._seat.append(seat)
         self._swapped.append(swapped)
-        if view.posts or view.plan or view.user is not None:
+        if view is not None and (view.posts or view.plan or view.user is not None):
             self._shown[number] = view
 
     def without(self, done: Iterable[int]) -> "Calls":
         """The calls that are not done; `done` says 1 of each that is, in their order."""
+        done = bytes(done)
+        if not any(done):
+            return self
         part = Calls()
         part.__dict__.update(self.__dict__)
         part._numbers = dict(compress(self._numbers.items(), (not one for one in done)))
@@ -108,7 +118,9 @@ class Calls(Mapping[str, View]):
         view = self._shown.get(number)
         if view is None:
             place = self._place[number]
-            question, chosen, rejected, turns = (column[place] for column in self._texts)
+            question, chosen, rejected, turns = [column[place] for column in self._texts]
+            if self._rates:
+                return AnswerView(question, rejected if self._seat[number] else chosen, turns=turns)
             view = PairView(question, chosen, rejected, turns=turns)
             view = view.swap() if self._swapped[number] else view
         return _call_views(self._model, view)[self._seat[number]]
@@ -135,18 +147,26 @@ class OpenWork:
 
 
 def orders_of(model: Model, pair: Pair, *, both: bool, seed: int) -> tuple[Order, ...]:
-    """The orders in which a model is shown a pair.
+    """The orders in which a model is shown a pair."""
+    return _fixed_orders(model, both) or one_order(pair.question, pair.chosen, pair.rejected, seed)
 
-    Where only one is asked for, a hash of question and answers decides which answer stands first, so that it says
-    nothing of the label and is the same for both halves of a mirrored couple.
-    """
+
+def _fixed_orders(model: Model, both: bool) -> tuple[Order, ...]:
+    """The orders in which a model is shown every pair; empty where they differ."""
     if is_rater(model):
         return ("rated",)
-    if both:
-        return ("chosen-first", "chosen-second")
-    low, high = sorted((pair.chosen, pair.rejected))
-    coin = hashlib.sha256("\x00".join((str(seed), pair.question, low, high)).encode()).digest()[0] % 2
-    return ("chosen-first",) if (pair.chosen == low) == (coin == 0) else ("chosen-second",)
+    return ("chosen-first", "chosen-second") if both else ()
+
+
+def one_order(question: str, chosen: str, rejected: str, seed: int) -> tuple[Order, ...]:
+    """The order where only one is asked for.
+
+    A hash of question and answers decides which answer stands first, so that it says nothing of the label and is the
+    same for both halves of a mirrored couple.
+    """
+    low, high = sorted((chosen, rejected))
+    coin = hashlib.sha256("\x00".join((str(seed), question, low, high)).encode()).digest()[0] % 2
+    return ("chosen-first",) if (chosen == low) == (coin == 0) else ("chosen-second",)
 
 
 def plan_work(
@@ -163,21 +183,26 @@ def plan_work(
     planning: Planning | None = None,
 ) -> OpenWork:
     """List the records that are missing, pair by pair, and the calls they need."""
-    work = OpenWork(Calls(model, suite))
-    keys = _Keys(model)
-    done = done or Records()
-    for number, (context, place) in enumerate(((c, p) for c in contexts for p in _user_by_user(suite)), 1):
-        if planning is not None:
-            planning(number, len(suite) * len(contexts))
-        pair = suite[place]
-        slots = [
-            (order, repeat)
-            for order in orders_of(model, pair, both=both_orders, seed=seed)
-            for repeat in range(repeats)
-            if done.status((pair.id, str(context), order, repeat)) in (None, "failed")
-        ]
-        if slots:
-            _add(work, place, pair, context, slots, model, builder, keys)
+    planner = _WorkPlanner(suite, model, builder)
+    work, done = planner.work, done or Records()
+    total, number = len(suite) * len(contexts), 0
+    orders = _fixed_orders(model, both_orders)
+    texts = [suite.column(name) for name in ("id", "question", "chosen", "rejected")]
+    for context in contexts:
+        name = str(context)
+        for place in _user_by_user(suite):
+            number += 1
+            if planning is not None and (number % _TOLD == 0 or number == total):
+                planning(number, total)
+            pair, question, chosen, rejected = [column[place] for column in texts]
+            slots = [
+                (order, repeat)
+                for order in orders or one_order(question, chosen, rejected, seed)
+                for repeat in range(repeats)
+                if not len(done) or done.status((pair, name, order, repeat)) in (None, "failed")
+            ]
+            if slots:
+                planner.add(place, context, name, slots)
     unfit = [record for record in work.unfit if record.status == "invalid"]
     if unfit and not allow_unfit:
         first = unfit[0]
@@ -197,39 +222,57 @@ def _user_by_user(suite: Suite) -> list[int]:
     return order
 
 
-def _add(
-    work: OpenWork,
-    place: int,
-    pair: Pair,
-    context: Context,
-    slots: Sequence[tuple[Order, int]],
-    model: Model,
-    builder: ContextBuilder,
-    keys: "_Keys",
-) -> None:
-    shown = builder.show(pair, context)
-    if isinstance(shown, Unfit):
-        work.unfit += [
-            Record(
-                pair=pair.id,
-                context=str(context),
-                order=order,
-                repeat=repeat,
-                status=shown.status,
-                reason=shown.reason,
-            )
-            for order, repeat in slots
-        ]
-        return
-    for order, repeat in slots:
-        swapped = order == "chosen-second"
-        view = shown.view.swap() if swapped else shown.view
-        seats = {keys.of(one, repeat): seat for seat, one in enumerate(_call_views(model, view))}
-        whose = pair.user if context.name == "pairs" else view.user
-        for key in sorted(seats):  # the order of asking must not tell a model which answer is the chosen one
-            work.calls.add(key, place, seats[key], view, swapped)
-        asked = tuple(seats)
-        work.tasks.add(RecordTask(pair.id, str(context), order, repeat, asked, whose, len(view.posts), shown.dropped))
+class _WorkPlanner:
+    """Puts together the open work, pair by pair; a pair of which only the texts are shown needs no object."""
+
+    def __init__(self, suite: Suite, model: Model, builder: ContextBuilder) -> None:
+        self._suite, self._model, self._builder = suite, model, builder
+        self._keys = _Keys(model)
+        self._ids, self._users = suite.column("id"), suite.column("user")
+        self._texts = [suite.column(name) for name in ("question", "chosen", "rejected")]
+        self._turns = suite.column("turns")
+        self._plain = is_rater(model) and not isinstance(model, Jury) and builder.unlimited
+        self.work = OpenWork(Calls(model, suite))
+
+    def add(self, place: int, context: Context, name: str, slots: Sequence[tuple[Order, int]]) -> None:
+        """Add the records of a pair in a context that are missing."""
+        if self._plain and not context.kind.source:
+            self._add_texts(place, name, slots)
+            return
+        shown, pair = self._show(place, context), self._ids[place]
+        if isinstance(shown, Unfit):
+            said = {"status": shown.status, "reason": shown.reason}
+            self.work.unfit += [
+                Record(pair=pair, context=name, order=order, repeat=repeat, **said) for order, repeat in slots
+            ]
+            return
+        whose = self._users[place] if context.name == "pairs" else shown.view.user
+        for order, repeat in slots:
+            swapped = order == "chosen-second"
+            view = shown.view.swap() if swapped else shown.view
+            seats = {self._keys.of(one, repeat): seat for seat, one in enumerate(_call_views(self._model, view))}
+            for key in sorted(seats):  # the order of asking must not tell a model which answer is the chosen one
+                self.work.calls.add(key, place, seats[key], view, swapped)
+            asked = tuple(seats)
+            self.work.tasks.add(RecordTask(pair, name, order, repeat, asked, whose, len(view.posts), shown.dropped))
+
+    def _add_texts(self, place: int, name: str, slots: Sequence[tuple[Order, int]]) -> None:
+        """Add the records of a pair of which a Rater is shown nothing but the texts, and which always fits."""
+        question, chosen, rejected = [column[place] for column in self._texts]
+        turns, calls = self._turns[place], self.work.calls
+        for order, repeat in slots:
+            one = self._keys.of(AnswerView(question, chosen, turns=turns), repeat)
+            two = self._keys.of(AnswerView(question, rejected, turns=turns), repeat)
+            calls.add(*((one, place, 0) if one <= two else (two, place, 1)))
+            calls.add(*((two, place, 1) if one <= two else (one, place, 0)))
+            asked = (one, two) if one != two else (one,)
+            self.work.tasks.add(RecordTask(self._ids[place], name, order, repeat, asked, None, 0, ()))
+
+    def _show(self, place: int, context: Context) -> ShownView | Unfit:
+        if context.kind.source:
+            return self._builder.show(self._suite[place], context)
+        question, chosen, rejected = [column[place] for column in self._texts]
+        return self._builder.fit(PairView(question, chosen, rejected, turns=self._turns[place]))
 
 
 def _call_views(model: Model | None, view: PairView) -> Sequence[View]:

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from prbench.data.fingerprint import hash_text
+from prbench.data import hash_text
 from prbench.types import Judgment, Pair, Post
 
 SHOTS = (0, 1, 2, 4, 8, 16)

@@ -4,6 +4,7 @@ Pure: arrays in, numbers out. No file, no print, no clock, no random number but 
 A missing value never enters; what is missing is counted and bounded beside the number, not inside it.
 """
 
+from prbench.stats.arrays import Codes, Floats
 from prbench.stats.best_of import (
     BestOf,
     Candidates,
@@ -20,19 +21,28 @@ from prbench.stats.clusters import Clusters
 from prbench.stats.comparison import Comparison, compare_paired, holm, mcnemar
 from prbench.stats.coverage import Coverage, UserScore, couple_coverage, mirror_consistency, user_coverage
 from prbench.stats.estimate import AccuracyBounds, Estimate, accuracy_bounds, quantile, wilson
-from prbench.stats.intervals import correlation_interval, difference_interval, mean_interval, ratio_interval
+from prbench.stats.intervals import (
+    MANY_CELLS,
+    correlation_interval,
+    difference_interval,
+    mean_interval,
+    ratio_interval,
+)
 from prbench.stats.ranking import Standing, significance_groups
 
 __all__ = [
+    "MANY_CELLS",
     "AccuracyBounds",
     "BestOf",
     "Calibration",
     "CalibrationBin",
     "Candidates",
     "Clusters",
+    "Codes",
     "Comparison",
     "Coverage",
     "Estimate",
+    "Floats",
     "LengthBias",
     "OverOptimisation",
     "PositionBias",

@@ -29,9 +29,11 @@ def encode(labels: "Iterable[Label] | NDArray[Any]") -> tuple[Codes, list[Label]
         found, numbers = np.unique(labels, return_inverse=True)
         return numbers.astype(np.int64, copy=False), found.tolist()
     labels = list(labels)
-    names = sorted(set(labels), key=lambda label: (type(label).__name__, label))
+    distinct = set(labels)
+    plain = set(map(type, distinct)) == {str}
+    names = sorted(distinct) if plain else sorted(distinct, key=lambda label: (type(label).__name__, label))  # type: ignore[type-var]
     number = {name: code for code, name in enumerate(names)}
-    return np.fromiter((number[label] for label in labels), dtype=np.int64, count=len(labels)), names
+    return np.array(list(map(number.__getitem__, labels)), dtype=np.int64), names
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +88,11 @@ class Clusters:
     def nested(self) -> bool:
         """Whether one label is nested in the other."""
         return len(self.dimensions) == 1
+
+    @property
+    def size(self) -> int:
+        """Number of cells whose rows always get the same weight: of user and question, or of the coarser one."""
+        return count(self.dimensions[0] if self.nested else self.cells)
 
     @cached_property
     def units(self) -> int:

@@ -16,6 +16,9 @@ from prbench.stats.comparison import holm
 from prbench.stats.estimate import Estimate, wilson
 from prbench.stats.intervals import FEW_CLUSTERS, RESAMPLES, mean_interval, percentiles
 
+_DRAWN = 200_000
+"""Draws of users that are held at once."""
+
 
 @dataclass(frozen=True, slots=True)
 class UserScore:
@@ -101,9 +104,10 @@ def couple_coverage(credits: ArrayLike, users: Sequence[Hashable], couples: Sequ
         0.5
     """
     rows = as_floats("credits", credits, len(users))
-    halves, labels = encode(zip(couples, users, strict=True))
+    (couple_codes, names), (user_codes, known) = encode(couples), encode(users)
+    labels, halves = np.unique(couple_codes * len(known) + user_codes, return_inverse=True)
     sums, sizes = np.bincount(halves, weights=rows), np.bincount(halves)
-    couple_of_half, names = encode(couple for couple, _ in labels)
+    couple_of_half = labels // max(len(known), 1)
     members = np.bincount(couple_of_half, minlength=len(names))
     if (members > 2).any():
         raise ValueError(f"couple {names[int(members.argmax())]!r} has {int(members.max())} users, not 2")
@@ -175,10 +179,12 @@ def _worst_decile(means: Floats, rng: np.random.Generator, resamples: int) -> Es
     value = float(np.sort(means)[:tenth].mean())
     if users < FEW_CLUSTERS:
         return Estimate(value, None, None, users)
-    resampled = np.array(
-        [np.partition(means[rng.integers(0, users, users)], tenth - 1)[:tenth].mean() for _ in range(resamples)]
-    )
-    low, high = percentiles(resampled, 0.95)
+    resampled = []
+    for start in range(0, resamples, width := max(1, _DRAWN // users)):
+        drawn = means[rng.integers(0, users, (min(width, resamples - start), users))]
+        drawn.partition(tenth - 1, axis=1)
+        resampled.append(drawn[:, :tenth].mean(axis=1))
+    low, high = percentiles(np.concatenate(resampled), 0.95)
     return Estimate(value, min(low, value), max(high, value), users)
 
 

@@ -2,6 +2,7 @@
 
 Every one of these is a smooth function of column means, so one road serves all: the percentile interval of a clustered
 bootstrap, or below 30 clusters, where its shape cannot be trusted, the t interval of the function's influence values.
+So it is above 200,000 cells of user and question, where the mean of so many is normal and resampling takes minutes.
 Both have the width of the clustered standard error, so nothing jumps at 30 and intervals agree with p-values.
 """
 
@@ -19,6 +20,9 @@ from prbench.stats.variance import clustered_error, t_over_normal, t_quantile
 
 FEW_CLUSTERS = 30
 """Number of clusters in a resampled dimension below which intervals are t-based."""
+
+MANY_CELLS = 200_000
+"""Number of cells of user and question above which intervals are not resampled but t-based."""
 
 RESAMPLES = 2000
 
@@ -173,7 +177,7 @@ def smooth_interval(
     error = clustered_error(influence, clusters)
     if error == 0:
         low, high = value, value
-    elif clusters.units < FEW_CLUSTERS:
+    elif clusters.units < FEW_CLUSTERS or clusters.size > MANY_CELLS:
         margin = t_quantile(clusters, level) * error
         low, high = value - margin, value + margin
     else:

@@ -16,8 +16,7 @@ import numpy as np
 from prbench import stats
 from prbench._version import __version__
 from prbench.errors import ConfigError
-from prbench.stats import correlation
-from prbench.stats.arrays import Floats
+from prbench.stats import Floats, correlation
 from prbench.stats.correlation import (
     COEFFICIENTS,
     Coefficient,

@@ -8,8 +8,7 @@ import numpy as np
 
 from prbench.config import Config
 from prbench.errors import StudyError
-from prbench.stats import Clusters, correlation
-from prbench.stats.arrays import Floats
+from prbench.stats import Clusters, Floats, correlation
 from prbench.stats.correlation import PERMUTATIONS, ItemScores
 from prbench.stats.intervals import RESAMPLES
 from prbench.studies.benchmark import Benchmark, Earned, Wanted, earned

@@ -7,7 +7,7 @@ judge is ever shown it, they meet only the answer.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from prbench.data.fingerprint import hash_text
+from prbench.data import hash_text
 from prbench.rank import BM25, PostRanker
 from prbench.types import Message, Post, Prompt, Question
 

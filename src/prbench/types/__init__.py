@@ -17,7 +17,7 @@ from prbench.types.pairs import (
     read_stances,
     written_out,
 )
-from prbench.types.records import CallUse, Choice, JurorVerdict, Order, Outcome, Record, Status
+from prbench.types.records import CallUse, Choice, JurorVerdict, Order, Outcome, Record, Status, credit
 from prbench.types.views import AnswerView, Judgment, ListView, PairView, Prompt
 
 __all__ = [
@@ -51,6 +51,7 @@ __all__ = [
     "Status",
     "Text",
     "context_names",
+    "credit",
     "read_stances",
     "written_out",
 ]

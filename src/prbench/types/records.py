@@ -138,9 +138,18 @@ class Record(Frozen):
     @property
     def credit(self) -> float | None:
         """1 if the chosen answer won, ½ for a tie, 0 if it lost; None if there is no verdict."""
-        if self.status != "ok" or self.verdict is None:
-            return None
-        if self.verdict == "tie":
-            return 0.5
-        chosen_position = "second" if self.order == "chosen-second" else "first"
-        return 1.0 if self.verdict == chosen_position else 0.0
+        return credit(self.status, self.verdict, self.order)
+
+    @property
+    def asked(self) -> bool:
+        """Whether the model was asked for it now, so that not all of it was there from an earlier run."""
+        return not self.calls or not all(call.cached for call in self.calls)
+
+
+def credit(status: str, verdict: str | None, order: str) -> float | None:
+    """Return the credit of a verdict: 1 if the chosen answer won, ½ for a tie, 0 if it lost; None without a verdict."""
+    if status != "ok" or verdict is None:
+        return None
+    if verdict == "tie":
+        return 0.5
+    return 1.0 if verdict == ("second" if order == "chosen-second" else "first") else 0.0

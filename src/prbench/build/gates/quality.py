@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from prbench.build.draft import Draft
 from prbench.build.gates.gate import ROUNDING, unmeasured
 from prbench.models import Generator
-from prbench.prompts import Template
-from prbench.prompts.quality import Quality, UnreadableReply, parse_quality
+from prbench.prompts import Template, UnreadableReply
+from prbench.prompts.quality import Quality, parse_quality
 from prbench.types import AnswerView, Message, Outcome, Prompt
 
 _MOST_TOKENS = 400

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from prbench.build.draft import Draft
 from prbench.build.written.replies import Rejection, Replies, WritingRequest
-from prbench.prompts.instruction import Instruction
+from prbench.prompts import Instruction
 from prbench.prompts.writing import parse_answer
 from prbench.rank import PostRanker
 from prbench.types import Aspect, Post, Question

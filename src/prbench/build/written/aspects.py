@@ -18,8 +18,7 @@ from prbench.build.written.extraction import Extraction, SentenceBySentence, Who
 from prbench.build.written.history import Bounds, History, read_history
 from prbench.build.written.journal import total
 from prbench.build.written.replies import Decoding, Rejection, Replies, SpendingLimits
-from prbench.calls import Budget
-from prbench.calls.budget import FILE as SPEND
+from prbench.calls import SPEND_FILE, Budget
 from prbench.errors import ConfigError, DataError
 from prbench.files import read_bytes, read_model, write_whole
 from prbench.models import Generator
@@ -46,7 +45,7 @@ class AspectFiles(NamedTuple):
         if out.suffix != ".jsonl" or out.is_dir():
             raise ConfigError(f"--out {str(out)!r} should be a .jsonl file", hint="for example -o aspects.jsonl")
         stem = out.name.removesuffix(".jsonl")
-        beside = (out.with_name(f"{stem}.{name}") for name in ("calls.jsonl", "rejects.jsonl", "card.json", SPEND))
+        beside = (out.with_name(f"{stem}.{name}") for name in ("calls.jsonl", "rejects.jsonl", "card.json", SPEND_FILE))
         return cls(out, *beside)
 
 

@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from prbench.build.written.cleaning import clean, has_unseen
+from prbench.data import Place, SourceRow
 from prbench.data.fields import content_id, read_aspects, read_identifier, read_text
-from prbench.data.rows import Place, SourceRow, missing_field
+from prbench.data.rows import missing_field
 from prbench.errors import DataError, did_you_mean
 from prbench.prompts.writing import count_words
 from prbench.types import Aspect

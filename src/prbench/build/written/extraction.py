@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any, Protocol
 
 from prbench.build.written.replies import Rejection, WritingRequest
+from prbench.prompts import Instruction
 from prbench.prompts.aspects import FEWEST, MOST, parse_aspects
-from prbench.prompts.instruction import Instruction
 from prbench.prompts.writing import ASKED_WORDS, parse_aspect_title
 from prbench.texts import sentences, words
 from prbench.types import Aspect, Question

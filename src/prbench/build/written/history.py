@@ -15,8 +15,7 @@ from typing import NamedTuple
 from prbench.build.card import SourceFile, describe_file
 from prbench.build.written.cleaning import plain
 from prbench.build.written.entries import EntryReader, WrittenEntry
-from prbench.data import load_questions
-from prbench.data.rows import read_rows, suffix_of
+from prbench.data import load_questions, read_rows, suffix_of
 from prbench.errors import DataError
 from prbench.rank import BM25, PostRanker
 from prbench.types import Post, Question

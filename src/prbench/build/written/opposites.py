@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from prbench.build.written.replies import Rejection, WritingRequest
-from prbench.prompts import UnreadableReply
-from prbench.prompts.instruction import Instruction
+from prbench.prompts import Instruction, UnreadableReply
 from prbench.prompts.writing import Opposite, parse_opposites
 from prbench.texts import words
 from prbench.types import Aspect, Post, Question

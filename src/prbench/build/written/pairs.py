@@ -28,14 +28,13 @@ from prbench.build.written.publish import (
     refuse_foreign,
 )
 from prbench.build.written.replies import Decoding, Rejection, Replies, SpendingLimits, WritingRequest
-from prbench.calls import Budget
-from prbench.calls.budget import FILE as SPEND
+from prbench.calls import SPEND_FILE, Budget
 from prbench.config import Config
 from prbench.data import load_questions
 from prbench.errors import DataError
 from prbench.graders import RubricJudge
 from prbench.models import Generator
-from prbench.prompts.instruction import Instruction
+from prbench.prompts import Instruction
 from prbench.prompts.writing import Opposite
 from prbench.rank import BM25
 from prbench.types import Question
@@ -127,7 +126,7 @@ def build_pairs(
             return PairsBuild(found)
         spent_usd = author.cost_usd + gate_replies.cost_usd
         # Beside the folder: what is published is the suite, not what it cost to make.
-        spend = folder.with_name(f"{folder.name}.{SPEND}")
+        spend = folder.with_name(f"{folder.name}.{SPEND_FILE}")
         budget = stack.enter_context(Budget(spend, limits.max_cost_usd, spent_usd=spent_usd))
         author.budget = gate_replies.budget = budget
         refuse_estimate(found, budget)

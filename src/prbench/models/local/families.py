@@ -25,8 +25,7 @@ from prbench.models.local.encoding import Encoding, PromptEncoder
 from prbench.models.local.placement import input_device, spread_note
 from prbench.models.local.rater import LocalRater, chunks
 from prbench.models.protocols import ModelCard
-from prbench.prompts.template import Template
-from prbench.prompts.turns import conversation
+from prbench.prompts import Template, conversation
 from prbench.types import AnswerView, ListView, Message, Outcome, PairView, Prompt, written_out
 
 Way = Literal["get_score", "score", "logits", "pair", "letters", "yes-no"]

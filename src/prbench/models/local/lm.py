@@ -21,9 +21,9 @@ from prbench.models.local.hidden import HiddenStates
 from prbench.models.local.language_model import LanguageModel, open_named
 from prbench.models.local.logits import ANYBODY, LogitReader, log_sum, log_weights, reply_request
 from prbench.models.local.prefix import LogitRequest, Reading, last_logits, log_likelihood
-from prbench.prompts import Template
+from prbench.prompts import Template, conversation, judged_conversation
 from prbench.prompts.neutral import as_anybody
-from prbench.prompts.turns import conversation, judged_conversation, last_turn
+from prbench.prompts.turns import last_turn
 from prbench.types import AnswerView, ListView, Message, Outcome, PairView, Prompt
 
 __all__ = [

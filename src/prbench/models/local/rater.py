@@ -17,8 +17,7 @@ from prbench.models.local.prefix import LogitRequest, PrefixScorer
 from prbench.models.local.quantize import choose_sample, describe_change, quantise
 from prbench.models.protocols import ModelCard
 from prbench.models.registry import ModelOptions
-from prbench.prompts.template import Template
-from prbench.prompts.turns import conversation
+from prbench.prompts import Template, conversation
 from prbench.types import AnswerView, Message, Outcome, Prompt
 
 _CHUNK = 512

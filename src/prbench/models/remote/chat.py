@@ -23,8 +23,7 @@ from prbench.models.remote.order import prefix_order, restored
 from prbench.models.remote.prices import listed_price
 from prbench.models.remote.readings import read_ranking, read_rating, read_text, read_verdict, verdict_schema
 from prbench.models.remote.wire import PATIENT, Backoff, Wire, clean_url
-from prbench.prompts import Template
-from prbench.prompts.turns import judged_conversation
+from prbench.prompts import Template, judged_conversation
 from prbench.types import AnswerView, Channel, ListView, Outcome, PairView, Prompt
 from prbench.web import is_loopback
 

@@ -52,19 +52,28 @@ def pack(evidence: ReportEvidence, texts: Texts, *, room: int) -> Payload:
     fitted = pools.fit(room - written_size({"fixed": fixed}))
     blocks = [*fixed, *(block for found in fitted.blocks.values() for block in found)]
     index = {
-        "pairs": len(evidence.rows),
+        "pairs": len(evidence.shown),
         "texts": bool(texts.pairs),
         "contexts": [{"name": name, "leaks": Context.parse(name).leaks} for name in evidence.contexts],
         "models": [facts for facts, _ in models],
         "pools": {name: [block.id for block in found] for name, found in fitted.blocks.items()},
         "blocks": {block.id: block.parts for block in blocks},
     }
-    return Payload(index, tuple(blocks), fitted.notes)
+    return Payload(index, tuple(blocks), (*_sampled(evidence), *fitted.notes))
+
+
+def _sampled(evidence: ReportEvidence) -> Iterator[str]:
+    """Say what the list holds where it does not hold all."""
+    if len(evidence.shown) < len(evidence.rows):
+        yield (
+            f"The list holds {len(evidence.shown):,} of {len(evidence.rows):,} pairs, a sample with categories and "
+            "axes in proportion, couples whole. Every number of the other sections rests on all pairs."
+        )
 
 
 def _core(evidence: ReportEvidence, texts: Texts, pools: Pools) -> Block:
     """Return the block that the list, the filters and a pair's own texts need."""
-    rows = evidence.rows
+    rows = evidence.shown
     writer = BlockWriter("core")
     writer.json("ids", [row.id for row in rows])
     for name, labels in _labels(rows):
@@ -108,10 +117,12 @@ def _twins(rows: Sequence[PairRow]) -> list[int]:
 
 def _credits(entry: ReportedRun, context: str, rows: Sequence[PairRow]) -> Array:
     found = entry.credits[context].rows
-    ids = found.labels(found.pairs.column("id"))
-    earned = {id: round(200 * credit) for id, credit in zip(ids, found.credit.tolist(), strict=True)}
-    codes = [earned.get(row.id, NO_VERDICT if row.id in entry.rows else NOT_ASKED) for row in rows]
-    return np.array(codes, dtype=np.uint8)
+    codes = np.full(len(entry.rows) + 1, NO_VERDICT, dtype=np.uint8)
+    codes[found.places] = np.rint(200 * found.credit).astype(np.uint8)
+    codes[-1] = NOT_ASKED
+    place = entry.rows.place
+    shown: Array = codes[[place.get(row.id, -1) for row in rows]]
+    return shown
 
 
 def _model(
@@ -126,16 +137,17 @@ def _model(
     writer = BlockWriter(f"model-{number}")
     reasons: dict[str, int] = {"": 0}
     slots: dict[str, list[list[Any]]] = {}
+    shown = {row.id for row in evidence.shown}
     for context in entry.facts.contexts:
-        records = entry.records.get(context, {})
-        groups = [records.get(row.id, ()) for row in evidence.rows]
+        records = entry.records_of(context, shown)
+        groups = [records.get(row.id, ()) for row in evidence.shown]
         slots[context] = []
         for order, repeat in _slots(groups):
             key = f"{context}.{order}.{repeat}"
             _write_records(writer, key, [_pick(group, order, repeat) for group in groups], reasons, pools)
             slots[context].append([order, repeat, key])
         if rebuilt is not None:
-            _write_shown(writer, context, groups, evidence.rows, rebuilt, texts, pools)
+            _write_shown(writer, context, groups, evidence.shown, rebuilt, texts, pools)
     writer.json("reasons", list(reasons))
     card = entry.facts.card
     facts = {"label": entry.label, "revision": card.revision, "unsupported": list(entry.facts.unsupported)}

@@ -3,17 +3,21 @@
 Runs on different suites do not stand on one page: a pair that two runs know under one id must be the same pair.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from prbench.config import RunConfig
+from prbench.data.suite import limited_groups
 from prbench.errors import ConfigError, PrbenchError, RunError
 from prbench.files import damaged, exists
 from prbench.report.finished import records_fingerprint
 from prbench.results import (
     Credits,
     PairRow,
+    PairRows,
+    Records,
     Result,
     RunFacts,
     RunFolder,
@@ -28,7 +32,12 @@ from prbench.results import (
     recompute,
     require_verified,
 )
-from prbench.types import CONTEXTS, Context, Record
+from prbench.types import CONTEXTS, ITEM, Context, Record
+
+MOST_SHOWN = 30_000
+"""Pairs that a page lists; of more, a sample."""
+_CONTENT = ("id", "user", "question", "answers")
+"""What makes a pair the same pair in two runs."""
 
 
 class ReportedRun(NamedTuple):
@@ -40,9 +49,8 @@ class ReportedRun(NamedTuple):
     config: RunConfig
     facts: RunFacts
     result: Result
-    rows: Mapping[str, PairRow]
-    records: Mapping[str, Mapping[str, tuple[Record, ...]]]
-    """Records by context and pair, in order of repeat and order."""
+    rows: PairRows
+    records: Records
     credits: Mapping[str, Credits]
     fingerprint: str
     """Fingerprint of the records."""
@@ -53,12 +61,23 @@ class ReportedRun(NamedTuple):
         """The context that this model is judged by: the user's own profile where it reads it."""
         return self.result.headline
 
+    def records_of(self, context: str, pairs: Container[str]) -> dict[str, tuple[Record, ...]]:
+        """The records of some pairs in a context, in order of repeat and order."""
+        found: dict[str, list[Record]] = {}
+        both = zip(self.records.column("pair"), self.records.column("context"), strict=True)
+        for place, (pair, name) in enumerate(both):
+            if name == context and pair in pairs:
+                found.setdefault(pair, []).append(self.records[place])
+        return {pair: tuple(sorted(group, key=lambda r: (r.repeat, r.order))) for pair, group in found.items()}
+
 
 class ReportEvidence(NamedTuple):
     """All runs of a report, and every pair that one of them knows."""
 
     entries: tuple[ReportedRun, ...]
-    rows: tuple[PairRow, ...]
+    rows: PairRows
+    shown: tuple[PairRow, ...]
+    """Pairs that the page lists: all of them, or a sample where there are too many."""
     baseline_credits: Mapping[str, Credits]
     """Credits of the widest run's baselines, by name."""
 
@@ -100,7 +119,8 @@ def read_runs(paths: Sequence[Path]) -> ReportEvidence:
         raise ConfigError("a report needs at least one run", hint="prbench report RUN… -o report.html")
     entries = _labelled([_read(path) for path in paths])
     check_versions(entry.facts.dataset for entry in entries)
-    return ReportEvidence(entries, tuple(_all_rows(entries)), _baseline_credits(_widest(entries)))
+    rows = _all_rows(entries)
+    return ReportEvidence(entries, rows, _shown(rows), _baseline_credits(_widest(entries)))
 
 
 def _read(path: Path) -> ReportedRun:
@@ -109,7 +129,7 @@ def _read(path: Path) -> ReportedRun:
     finished = exists(folder.path / "result.json", raises=RunError)
     if finished:
         require_verified(path)
-    result = read_result(folder) if finished else recompute(folder, records.values())
+    result = read_result(folder) if finished else recompute(folder, records)
     if set(result.contexts) != set(facts.contexts):
         raise _misfit(folder.path, "contexts")
     return ReportedRun(
@@ -118,22 +138,12 @@ def _read(path: Path) -> ReportedRun:
         config=read_settings(folder),
         facts=facts,
         result=result,
-        rows={row.id: row for row in rows},
-        records=_sorted_out(records.values()),
-        credits=credits_by_context(rows, records.values(), facts.contexts, facts.expected),
-        fingerprint=records_fingerprint(records.values()),
+        rows=rows,
+        records=records,
+        credits=credits_by_context(rows, records, facts.contexts, facts.expected),
+        fingerprint=records_fingerprint(records),
         finished=finished,
     )
-
-
-def _sorted_out(records: Iterable[Record]) -> dict[str, dict[str, tuple[Record, ...]]]:
-    found: dict[str, dict[str, list[Record]]] = {}
-    for record in records:
-        found.setdefault(record.context, {}).setdefault(record.pair, []).append(record)
-    return {
-        context: {pair: tuple(sorted(group, key=lambda r: (r.repeat, r.order))) for pair, group in by_pair.items()}
-        for context, by_pair in found.items()
-    }
 
 
 def _widest(entries: Sequence[ReportedRun]) -> ReportedRun:
@@ -141,8 +151,7 @@ def _widest(entries: Sequence[ReportedRun]) -> ReportedRun:
 
 
 def _baseline_credits(entry: ReportedRun) -> dict[str, Credits]:
-    rows = next((found.rows.pairs for found in entry.credits.values()), None)
-    found = baseline_credits(entry.rows.values() if rows is None else rows, read_baselines(RunFolder(entry.path)))
+    found = baseline_credits(entry.rows, read_baselines(RunFolder(entry.path)))
     if set(found) != set(entry.result.baselines):
         raise _misfit(entry.path, "baselines")
     return found
@@ -166,15 +175,37 @@ def _labelled(entries: Sequence[ReportedRun]) -> tuple[ReportedRun, ...]:
     )
 
 
-def _all_rows(entries: Sequence[ReportedRun]) -> list[PairRow]:
-    known: dict[str, tuple[PairRow, ReportedRun]] = {}
-    for entry in sorted(entries, key=lambda entry: -len(entry.rows)):
-        for row in entry.rows.values():
-            first, owner = known.setdefault(row.id, (row, entry))
-            if first.content != row.content:
-                raise RunError(
-                    f"{str(owner.path)!r} and {str(entry.path)!r} are not on the same suite: "
-                    f"pair {row.id!r} is not the same pair in both",
-                    hint="make one report for each suite",
-                )
-    return [row for row, _ in known.values()]
+def _all_rows(entries: Sequence[ReportedRun]) -> PairRows:
+    """Every pair of any run, those of the widest first; one id must be the same pair in all of them."""
+    ordered = sorted(entries, key=lambda entry: -len(entry.rows))
+    rows = ordered[0].rows
+    for entry in ordered[1:]:
+        if any(rows.column(name) != entry.rows.column(name) for name in _CONTENT):
+            rows = _joined(rows, entry, ordered)
+    return rows
+
+
+def _joined(rows: PairRows, entry: ReportedRun, entries: Sequence[ReportedRun]) -> PairRows:
+    """The pairs with those of one more run."""
+    new = []
+    for id, *content in zip(*(entry.rows.column(name) for name in _CONTENT), strict=True):
+        place = rows.place.get(id)
+        if place is None:
+            new.append(entry.rows[entry.rows.place[id]])
+        elif content != [rows.column(name)[place] for name in _CONTENT[1:]]:
+            owner = next(other for other in entries if id in other.rows.place)
+            raise RunError(
+                f"{str(owner.path)!r} and {str(entry.path)!r} are not on the same suite: "
+                f"pair {id!r} is not the same pair in both",
+                hint="make one report for each suite",
+            )
+    return PairRows(chain(rows, new)) if new else rows
+
+
+def _shown(rows: PairRows) -> tuple[PairRow, ...]:
+    """The pairs that a page lists: whole couples, with categories and axes in proportion, where there are many."""
+    if len(rows) <= MOST_SHOWN:
+        return tuple(rows)
+    ids, categories = rows.column("id"), rows.column("category")
+    mask = limited_groups(ids, rows.tag("mirror"), rows.tag(ITEM), categories, rows.tag("axis"), MOST_SHOWN, 0)
+    return tuple(rows[place] for place, shown in enumerate(mask) if shown)

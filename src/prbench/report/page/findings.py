@@ -35,8 +35,8 @@ def findings(evidence: ReportEvidence) -> PageFindings:
     """Sum a report up."""
     widest = evidence.widest
     dataset = widest.facts.dataset
-    users = len({row.user for row in evidence.rows})
-    questions = len({row.question for row in evidence.rows})
+    users = len(set(evidence.rows.column("user")))
+    questions = len(set(evidence.rows.column("question")))
     models = len(evidence.entries)
     parts = (count(len(evidence.rows), "pair"), count(users, "user"), count(questions, "question"))
     scope = " · ".join((dataset.name, *parts, count(models, "model")))

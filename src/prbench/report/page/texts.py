@@ -3,7 +3,7 @@
 They come from the suite, never from the run, and only if the suite at hand is, pair for pair, the one that was run.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from prbench.contexts import ContextBuilder, ShownPosts, Unfit
@@ -18,6 +18,7 @@ class Texts(NamedTuple):
     """The pairs themselves, as far as they can be had."""
 
     pairs: Mapping[str, Pair]
+    """Those that the page lists."""
     suites: Mapping[str, Suite]
     """Suites by run folder, for those whose suite was found."""
     problems: tuple[str, ...]
@@ -30,11 +31,12 @@ def load_texts(evidence: ReportEvidence) -> Texts:
     suites: dict[str, Suite] = {}
     problems: dict[str, None] = {}
     loaded: dict[str, Suite | str] = {}
+    shown = {row.id for row in evidence.shown}
     for entry in evidence.entries:
         key = repr((entry.config.suite, sorted(entry.config.columns.items()), entry.config.revision))
         if key not in loaded:
             loaded[key] = _load(entry)
-        found = _matching(entry, loaded[key])
+        found = _matching(entry, loaded[key], shown)
         if isinstance(found, str):
             problems[found] = None
         else:
@@ -51,17 +53,17 @@ def _load(entry: ReportedRun) -> Suite | str:
         return f"The suite {config.suite!r} cannot be read here ({error.message})."
 
 
-def _matching(entry: ReportedRun, suite: Suite | str) -> dict[str, Pair] | str:
+def _matching(entry: ReportedRun, suite: Suite | str, shown: Container[str]) -> dict[str, Pair] | str:
     if isinstance(suite, str):
         return suite
-    part = suite.keep((id in entry.rows for id in suite.column("id")), "of the run")
+    part = suite.keep((id in entry.rows.place for id in suite.column("id")), "of the run")
     wanted = entry.facts.dataset.fingerprint
     if (here := part.record.fingerprint) != wanted:
         return (
             f"The suite {entry.config.suite!r} found here (fingerprint {here[:12]}) is not the one of the run "
             f"{entry.path.name!r} ({wanted[:12]})."
         )
-    return {pair.id: pair for pair in part}
+    return {id: part[place] for place, id in enumerate(part.column("id")) if id in shown}
 
 
 class Reconstruction:

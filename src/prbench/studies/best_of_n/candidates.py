@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from prbench.calls import Budget, Journal
 from prbench.config import digest
-from prbench.data.fingerprint import hash_text
+from prbench.data import hash_text
 from prbench.errors import ConfigError, StudyError
 from prbench.models import Generator, ModelCard
 from prbench.studies.best_of_n.config import BestOfNConfig

@@ -9,7 +9,7 @@ from prbench._version import __version__
 from prbench.data import Suite
 from prbench.errors import StudyError
 from prbench.files import exists, read_model
-from prbench.results.folder import RunFolder
+from prbench.results import RunFolder
 from prbench.studies.best_of_n.candidates import EMPTY, Candidate
 from prbench.studies.best_of_n.config import BestOfNConfig
 from prbench.studies.best_of_n.grades import Exam, Graded

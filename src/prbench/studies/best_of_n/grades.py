@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 from prbench.calls import Budget, Journal, in_chunks
 from prbench.config import digest
-from prbench.data import Suite
-from prbench.data.fingerprint import fingerprint
+from prbench.data import Suite, fingerprint
 from prbench.errors import StudyError
 from prbench.files import check_model
 from prbench.graders import Grade, Grading, RubricJudge, examine, rubric_tags

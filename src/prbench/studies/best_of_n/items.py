@@ -4,8 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from prbench.data import Suite
-from prbench.data.fingerprint import hash_text
+from prbench.data import Suite, hash_text
 from prbench.data.sampling import stratified_order
 from prbench.errors import ConfigError, StudyError, did_you_mean
 from prbench.graders import Grading, RubricJudge, rubric_tags

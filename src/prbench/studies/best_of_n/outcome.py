@@ -11,16 +11,19 @@ import numpy as np
 from pydantic import model_validator
 
 from prbench.graders import HIGHEST
-from prbench.stats import Clusters, Estimate, OverOptimisation, ratio_interval
-from prbench.stats.best_of import (
+from prbench.stats import (
     BestOf,
     Candidates,
+    Clusters,
+    Estimate,
+    OverOptimisation,
     best_of_curve,
-    best_of_divergence,
     expected_best_of,
     over_optimisation,
+    ratio_interval,
     user_gains,
 )
+from prbench.stats.best_of import best_of_divergence
 from prbench.studies.best_of_n.items import StudyItem
 from prbench.studies.best_of_n.scores import ItemCandidate
 from prbench.studies.study import Judge, StudyEstimate

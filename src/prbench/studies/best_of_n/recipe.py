@@ -12,14 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, cast, get_args
 
-from prbench.calls import Budget, ProgressLine, clock
-from prbench.calls.budget import FILE as SPEND
+from prbench.calls import SPEND_FILE, Budget, ProgressLine, clock
 from prbench.contexts import ContextBuilder
 from prbench.data import Suite, load_pairs
 from prbench.errors import ConfigError, RunError, StudyError
 from prbench.graders import RubricJudge, load_judge, require_able
 from prbench.models import Generator, Rater, is_ranker, load_generator
-from prbench.results.folder import RunFolder
+from prbench.results import RunFolder
 from prbench.studies.best_of_n import candidates as drawing
 from prbench.studies.best_of_n import grades as judging
 from prbench.studies.best_of_n.candidates import Candidate
@@ -87,7 +86,7 @@ def study_budget(folder: RunFolder, max_cost_usd: float | None) -> Budget:
     """Open the budget of a study: its cost over all its starts, and its limit."""
     grades = {graded.key: graded.grade for graded in judging.read_grades(folder.path / judging.FILE).values()}
     spent = sum(grade.cost_usd for grade in grades.values())
-    return Budget(folder.path / SPEND, max_cost_usd, spent_usd=spent)
+    return Budget(folder.path / SPEND_FILE, max_cost_usd, spent_usd=spent)
 
 
 class _Study:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from prbench.calls import Budget, InProcess, Journal, call_key
 from prbench.contexts import ContextBuilder, Unfit
-from prbench.data.fingerprint import hash_text
+from prbench.data import hash_text
 from prbench.errors import StudyError
 from prbench.models import Rater
 from prbench.studies.best_of_n.candidates import Candidate

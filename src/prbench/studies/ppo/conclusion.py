@@ -18,7 +18,7 @@ from prbench.data import Suite
 from prbench.errors import RunError
 from prbench.graders import HIGHEST
 from prbench.models import ModelCard
-from prbench.results.folder import RunFolder
+from prbench.results import RunFolder
 from prbench.stats import Clusters, Estimate, mean_interval
 from prbench.studies.best_of_n.candidates import Candidate, read_candidates
 from prbench.studies.best_of_n.grades import Exam, Graded

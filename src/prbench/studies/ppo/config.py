@@ -8,7 +8,7 @@ from pydantic import Field
 from prbench.config import Config, ModelOptions
 from prbench.errors import RunError
 from prbench.files import checked
-from prbench.results.folder import RunFolder
+from prbench.results import RunFolder
 from prbench.types import Text
 
 FILE = "settings.json"

@@ -15,7 +15,7 @@ from prbench.data import Suite, load_pairs
 from prbench.errors import ConfigError, RunError
 from prbench.files import damaged
 from prbench.graders import RubricJudge, load_judge
-from prbench.results.folder import RunFolder
+from prbench.results import RunFolder
 from prbench.studies.best_of_n import grades as judging
 from prbench.studies.best_of_n.config import RewardModelConfig
 from prbench.studies.best_of_n.grades import Judging

@@ -9,7 +9,7 @@ import torch
 
 from prbench.config import digest
 from prbench.files import slug
-from prbench.results.folder import RunFolder
+from prbench.results import RunFolder
 from prbench.studies.best_of_n.candidates import Candidate
 from prbench.studies.best_of_n.reward_models import RewardModel
 from prbench.studies.ppo.checkpoint import TrainingStep, claim
