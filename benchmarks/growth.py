@@ -4,7 +4,8 @@
 
 A synthetic mirrored suite of so many pairs is written once; `prbench run --model longer --context none`, `prbench
 verify` and `prbench report` then run on it, each in a process of its own with an empty cache. Printed are processor
-time (user and system, all threads) and peak memory of each, their exponents from 100,000 pairs up, and the bars below.
+time (user and system, all threads) and peak memory of each, their exponents from 100,000 pairs up, what a report of ten
+models on 10,000 pairs takes, and the bars below.
 Exits with 1 where one is missed. Times are those of this machine: run it on two quiet cores before believing a bar.
 """
 
@@ -24,6 +25,8 @@ import numpy as np
 STEPS = ("run", "verify", "report")
 RUN_BARS: dict[int, tuple[float, float]] = {10_000: (3, math.inf), 100_000: (15, 800), 1_000_000: (300, 3_000)}
 """Pairs → processor seconds and peak megabytes of `run`, on two quiet cores."""
+MODELS, MODELS_PAIRS, MODELS_S = 10, 10_000, 10
+"""Models in one report, pairs of each, and processor seconds that it may take."""
 EXPONENT = 1.05
 """Of time and memory, from 100,000 pairs up."""
 LARGE = 100_000
@@ -152,6 +155,22 @@ def measure(folder: Path, pairs: int, form: str) -> dict[str, Taken]:
     return found
 
 
+def measure_models(folder: Path, form: str) -> Taken:
+    """What a report of many models took: three of them fixed, the others chance with different seeds."""
+    suite, runs = folder / f"pairs-{MODELS_PAIRS}.{form}", []
+    models = [["longer"], ["shorter"], ["overlap"], *(["random", "--seed", str(seed)] for seed in range(MODELS - 3))]
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        for number, model in enumerate(models):
+            runs.append(f"{place}/run-{number}")
+            run = ["run", "--suite", str(suite), "--context", "none", "--out", runs[-1], "--model", *model]
+            measured(run, Path(place) / "cache", folder / "run.log")
+        found = measured(
+            ["report", *runs, "--out", f"{place}/report.html"], Path(place) / "cache", folder / "report.log"
+        )
+    print(f"{MODELS_PAIRS:>10,} report of {MODELS} models{found.cpu_s:>9.1f} s{found.peak_mb:>9,.0f} MB", flush=True)
+    return found
+
+
 def exponent(sizes: Sequence[int], values: Sequence[float]) -> float:
     """The slope of the logarithms."""
     return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
@@ -190,6 +209,8 @@ def main() -> int:
     options.folder.mkdir(parents=True, exist_ok=True)
     taken = {pairs: measure(options.folder, pairs, options.format) for pairs in sorted(options.pairs)}
     missed = list(missed_bars(taken))
+    if MODELS_PAIRS in taken and (report := measure_models(options.folder, options.format)).cpu_s > MODELS_S:
+        missed.append(f"report of {MODELS} models: {report.cpu_s:.1f} s of processor time, {MODELS_S} allowed")
     for bar in missed:
         print(f"missed: {bar}")
     return 1 if missed else 0

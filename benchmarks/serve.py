@@ -8,6 +8,8 @@ medians. On a busy machine the clock tells little: items per second of the serve
 which with --threads 1 is what a quiet machine would show. Every answer is held against a reference that this process
 computes without a server: a lost or crossed answer ends the benchmark, unless two scores are equal to 2e-5.
 
+p50 and p95 of a request, as its client sees it under all clients at once, are those of the arm with batches.
+
     rollouts   16 candidates for each question (--group), as best-of-N and GRPO draw them, with six posts: a
                causal classifier, which computes posts and question once for all candidates in a batch
     distinct   one answer for each question, with six posts: the same classifier, little to share
@@ -66,6 +68,8 @@ class Load(NamedTuple):
     items_per_cpu_second: float
     scores: list[float]
     mean_batch: float
+    waited_s: list[float]
+    """Seconds that each request took, as its client saw it."""
 
 
 @cache
@@ -187,12 +191,15 @@ async def load(host: str, port: int, process: int, items: Sequence[Json], client
     """Have so many clients ask for all items, one per request."""
     open_items = list(enumerate(items))[::-1]
     scores: dict[int, float] = {}
+    waited: list[float] = []
 
     async def client() -> None:
         streams = await asyncio.open_connection(host, port)
         while open_items:
             place, item = open_items.pop()
+            asked = time.perf_counter()
             reply = await request(streams, "POST", "/score", json.dumps({"items": [item]}).encode())
+            waited.append(time.perf_counter() - asked)
             scores[place] = json.loads(reply)["scores"][0]
         streams[1].close()
 
@@ -202,7 +209,7 @@ async def load(host: str, port: int, process: int, items: Sequence[Json], client
     page = (await request(await asyncio.open_connection(host, port), "GET", "/metrics")).decode()
     total, count = (float(re.search(rf"batch_items_{part} (\S+)", page)[1]) for part in ("sum", "count"))  # type: ignore[index]
     in_order = [scores[place] for place in range(len(items))]
-    return Load(len(items) / took, len(items) / (worked or float("nan")), in_order, total / count)
+    return Load(len(items) / took, len(items) / (worked or float("nan")), in_order, total / count, waited)
 
 
 def arm(case: Case, max_batch: int, clients: int, folder: Path) -> Load:
@@ -234,8 +241,8 @@ def main() -> None:
     os.environ["OMP_NUM_THREADS"] = str(options.threads)
     machine = f"{options.threads} of {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
     print(f"{options.items} items, {options.clients} clients, {machine}")
-    columns = ("one by one", "batches", "ratio", "CPU ratio", "mean batch", "max diff", "distinct")
-    print("case       {:>12} {:>12} {:>7} {:>10} {:>11} {:>9} {:>9}".format(*columns))
+    columns = ("one by one", "batches", "ratio", "CPU ratio", "mean batch", "p50 / p95 ms", "max diff", "distinct")
+    print("case       {:>12} {:>12} {:>7} {:>10} {:>11} {:>15} {:>9} {:>9}".format(*columns))
     with tempfile.TemporaryDirectory() as name:
         for case_name in options.case or ["rollouts", "distinct", "short", "minilm"]:
             row(make_case(case_name, options.items, options.group, Path(name)), options, Path(name))
@@ -250,8 +257,11 @@ def row(case: Case, options: argparse.Namespace, folder: Path) -> None:
     ratio = statistics.median(pair[1].items_per_second / pair[0].items_per_second for pair in runs)
     cpu = statistics.median(pair[1].items_per_cpu_second / pair[0].items_per_cpu_second for pair in runs)
     size = statistics.median(pair[1].mean_batch for pair in runs)
+    cuts = statistics.quantiles([1000 * one for pair in runs for one in pair[1].waited_s], n=20)
+    waited = f"{cuts[9]:.0f} / {cuts[18]:.0f}"
     print(
-        f"{case.name:10} {single:10.1f}/s {batched:10.1f}/s {ratio:6.1f}× {cpu:9.1f}× {size:11.1f} {worst:9.1e} "
+        f"{case.name:10} {single:10.1f}/s {batched:10.1f}/s {ratio:6.1f}× {cpu:9.1f}× {size:11.1f} {waited:>15} "
+        f"{worst:9.1e} "
         f"{len({round(score, 6) for score in expected}):9}",
         flush=True,
     )

@@ -185,7 +185,7 @@ def test_an_answer_that_comes_twice_counts_once(module):
 
     paid, kept = session(module + "Paid", contexts="none"), []
     work = paid.work()
-    engine = Engine(paid.model.card, Twice(paid.model), None, kept.append)
+    engine = Engine(paid.model.card, Twice(paid.model), None, kept.extend)
     engine.execute(work)
     assert (engine.asked, engine.budget.spent_usd, len(kept)) == (len(work.calls), len(work.calls), len(work.tasks))
 
