@@ -150,7 +150,8 @@ PERSONAL := runs/personal
 METHODS := bt user-bt vpl pal lore gpo
 .PHONY: reference personal
 reference: $(VENV)/.lm ## train the reference model, into runs/personal/reference (minutes)
-	$(BIN)/prbench train contrast --out $(PERSONAL)/reference
+	$(BIN)/prbench train encoder --setting stances=false --setting flaws=generic --setting warmup=20 --out $(PERSONAL)/flaws
+	$(BIN)/prbench train contrast --setting flaws='embed:$(PERSONAL)/flaws#flaw' --out $(PERSONAL)/reference
 
 personal: reference ## train every method over the plain and a tuned encoder, for scorecard and studies
 	$(BIN)/prbench train encoder --out $(PERSONAL)/encoder

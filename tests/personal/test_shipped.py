@@ -5,17 +5,20 @@ import shutil
 from pathlib import Path
 
 import pytest
+from safetensors.numpy import load_file, save_file
 
 import tiny_models
 from prbench.config import ModelOptions
 from prbench.errors import ModelError
 from prbench.models.personal import rater, shipped, shipped_folder
+from prbench.models.personal.contrast_ranker import ContrastRanker
 from prbench.models.registry import load_encoder
 from prbench.train import TrainConfig, train
+from prbench.train.contrast import ContrastConfig, train_contrast
 from prbench.train.encoder import EncoderConfig
 from prbench.train.tune import tune
-from prbench.types import AnswerView, Post
-from split_suite import write_suite
+from prbench.types import AnswerView, Pair, PairView, Post
+from split_suite import split_pairs, write_suite
 
 VIEWS = [
     AnswerView("Which tea?", f"{taste} tea is good.", (Post(id="1", text="I like blue."),)) for taste in ("blue", "red")
@@ -26,7 +29,7 @@ VIEWS = [
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("shipped")
     base, suite = tiny_models.save_encoder(folder / "base"), str(write_suite(folder / "suite.jsonl"))
-    tune(EncoderConfig(base=f"embed:{base}", epochs=2, rank=2, passages=False), folder / "encoder", suite=suite)
+    tune(EncoderConfig(base=f"embed:{base}", epochs=2, layers=1, passages=False), folder / "encoder", suite=suite)
     options = TrainConfig(method="stances", encoder=f"embed:{folder / 'encoder'}#stances", epochs=1)
     train(options, folder / "model", suite=suite)
     return folder
@@ -88,6 +91,42 @@ def test_a_model_over_a_plain_encoder_is_packed_without_one(trained: Path, tmp_p
     ]
     assert shipped.unpack("mine", source=tmp_path / "packed") == tmp_path / "packed", "read where it lies"
     assert scores(tmp_path / "packed") == scores(tmp_path / "plain")
+
+
+def test_a_model_with_tuned_readers_of_posts_and_of_flaws_is_packed_with_them(tmp_path: Path) -> None:
+    base, suite = tiny_models.save_encoder(tmp_path / "base"), str(write_suite(tmp_path / "suite.jsonl"))
+    flawed = str(write_suite(tmp_path / "flawed.jsonl", [*_flawed("train"), *_flawed("validation")]))
+    tuned = EncoderConfig(base=f"embed:{base}", epochs=1, layers=1, passages=False, flaws=flawed)
+    tune(tuned, tmp_path / "encoder", suite=suite)
+    own = f"embed:{tmp_path / 'encoder'}"
+    options = ContrastConfig(
+        encoder=f"embed:{base}", stances=f"{own}#stances", flaws=f"{own}#flaw", also=flawed, folds=2
+    )
+    record = train_contrast(options, tmp_path / "model", suite=suite)
+    assert (record.settings["stances"], record.settings["flaws"]) == ("encoder#stances", "encoder#flaw")
+    shipped.pack(tmp_path / "model", tmp_path / "packed")
+    folder = shipped.unpack("mine", source=tmp_path / "packed", target=tmp_path / "unpacked")
+    found, trained = margins(folder), margins(tmp_path / "model")
+    assert found == trained
+    assert load_file(folder / "weights.safetensors")["flaw"][-1] == 1.0
+    weights = load_file(folder / "encoder" / "stances.safetensors")
+    save_file(weights | {"flaw": weights["flaw"] + 1.0}, folder / "encoder" / "stances.safetensors")
+    assert margins(folder) != trained, "the soundness of answers is read by the tuned encoder"
+
+
+def _flawed(split: str) -> list[Pair]:
+    return [
+        pair.model_copy(update={"rejected": f"Never {pair.rejected}", "tags": {"split": split}})
+        for pair in split_pairs(split)
+    ]
+
+
+def margins(folder: Path) -> list[float | None]:
+    views = [PairView(pair.question, pair.chosen, pair.rejected, pair.profile) for pair in split_pairs("test")[:4]]
+    model = rater.load(str(folder), ModelOptions())
+    assert isinstance(model, ContrastRanker)
+    model.hold_back()
+    return [outcome.margin for _, outcome in sorted(model.compare(views))]
 
 
 def test_the_model_of_the_package_is_over_the_encoder_that_is_pulled() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 import tiny_models
 from pair_factory import make_pair
-from prbench.errors import DataError
+from prbench.errors import ConfigError, DataError
 from prbench.train.contrast import ContrastConfig, train_contrast
 from prbench.train.contrast_fit import aspect_lines
 from prbench.train.stance_labels import Axes, Stance, stated
@@ -71,3 +71,18 @@ def test_the_same_training_gives_the_same_weights_and_a_leak_is_refused(tmp_path
     ]
     with pytest.raises(DataError, match="in the training split too"):
         train_contrast(options, tmp_path / "leak", suite=str(write_suite(tmp_path / "leak.jsonl", leaking)))
+
+
+@pytest.mark.parametrize(
+    ("stances", "flaws", "told"),
+    [("embed:one#stances", "embed:two#flaw", "two tuned encoders"), ("", "embed:{base}", "does not tell flaws")],
+)
+def test_encoders_that_cannot_be_used_are_refused_before_anything_is_fitted(
+    stances: str, flaws: str, told: str, tmp_path: Path
+) -> None:
+    base, suite = tiny_models.save_encoder(tmp_path / "base"), str(write_suite(tmp_path / "suite.jsonl"))
+    options = ContrastConfig(encoder=f"embed:{base}", stances=stances, flaws=flaws.format(base=base), also="", folds=2)
+    heard: list[str] = []
+    with pytest.raises(ConfigError, match=told):
+        train_contrast(options, tmp_path / "model", suite=suite, tell=heard.append)
+    assert not heard

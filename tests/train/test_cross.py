@@ -88,7 +88,9 @@ def test_a_model_is_saved_opened_and_scores_the_same(trained: Path) -> None:
 
 def test_the_record_says_what_the_base_was_tuned_on(base: Path, tmp_path: Path) -> None:
     suite = str(write_suite(tmp_path / "suite.jsonl"))
-    tuned = tune(EncoderConfig(base=f"embed:{base}", epochs=1, rank=2, passages=False), tmp_path / "tuned", suite=suite)
+    tuned = tune(
+        EncoderConfig(base=f"embed:{base}", epochs=1, layers=1, passages=False), tmp_path / "tuned", suite=suite
+    )
     record = train_cross(_options(tmp_path / "tuned", epochs=1), tmp_path / "model", suite=suite)
     assert record.training.aspects
     assert record.training.extra_texts == len(tuned._texts) > 0

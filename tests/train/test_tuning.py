@@ -1,25 +1,30 @@
-"""Tuning an encoder: low rank beside frozen layers, stances that some piece of a post shows, resumed to the byte."""
+"""Tuning an encoder: upper layers over frozen ones, stances that some piece of a post shows, resumed to the byte."""
 
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch import nn
 
 import tiny_models
 from pair_factory import make_pair
 from prbench.config import ModelOptions
 from prbench.data.passages import Passage
-from prbench.errors import ModelError, RunError
-from prbench.models.personal.low_rank import LowRank, adapt, add_delta, delta, merge
+from prbench.errors import ConfigError, ModelError, RunError
+from prbench.models.personal.delta import add_delta, learn_upper
 from prbench.models.personal.shipped import DELTA
 from prbench.models.registry import load_encoder
 from prbench.train.encoder import EncoderConfig, Tuning
 from prbench.train.frozen import FrozenStates
 from prbench.train.stance_labels import Axes, Labelled, Stance, joined, labelled, post_stances
-from prbench.types import Aspect, Post
+from prbench.train.tune import tune
+from prbench.train.tuning_loss import Answered, answered
+from prbench.types import Aspect, Pair, Post
+from split_suite import write_suite
 
 COLOURS = {"tea": ("blue", "green"), "food": ("red", "white")}
 AXES = Axes(COLOURS)
@@ -40,35 +45,37 @@ def texts(count: int = 40) -> list[Labelled]:
     return found
 
 
-def tuning(base: str, folder: Path, **options: object) -> Tuning:
+def tuning(
+    base: str, folder: Path, flawed: Sequence[Answered] = (), shown: Sequence[Labelled] | None = None, **options: object
+) -> Tuning:
     chosen = EncoderConfig.model_validate(
-        {"base": base, "epochs": 3, "rank": 4, "learning_rate": 5e-3, "warmup": 3} | options
+        {"base": base, "epochs": 3, "layers": 2, "learning_rate": 5e-3, "warmup": 3} | options
     )
     held = [(f"{pole} {axis}", (AXES.stance(axis, pole),)) for axis, poles in AXES.poles.items() for pole in poles]
-    return Tuning(chosen, texts(), AXES, held, load_encoder(base, ModelOptions()), folder)
+    told = texts() if shown is None else shown
+    return Tuning(chosen, told, AXES, held, load_encoder(base, ModelOptions()), folder, flawed)
 
 
-def test_low_rank_starts_at_the_layer_and_merges_into_it() -> None:
-    torch.manual_seed(0)
-    plain = nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 3))
-    fresh = nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 3))
-    fresh.load_state_dict(plain.state_dict())
-    inputs = torch.randn(4, 6)
-    before = plain(inputs)
-    adapt(plain, 2)
-    assert torch.equal(plain(inputs), before)
-    assert {name for name, value in plain.named_parameters() if value.requires_grad} == {
-        f"{layer}.{part}" for layer in (0, 2) for part in ("down", "up")
-    }
-    for module in plain.modules():
-        if isinstance(module, LowRank):
-            nn.init.normal_(module.up)
-    learned, adapted = delta(plain), plain(inputs)
-    merge(plain)
+def test_only_the_upper_layers_learn_and_what_they_learned_joins_with_the_base(base: str, tmp_path: Path) -> None:
+    made = tuning(base, tmp_path, layers=1)
+    made.run()
+    learned = load_file(tmp_path / DELTA)
+    assert all(name.startswith("encoder.layer.1.") for name in learned)
+    assert {value.dtype for name, value in learned.items() if value.dim() == 2 and "scale" not in name} == {torch.int8}
+    fresh = load_encoder(base, ModelOptions())._model
     add_delta(fresh, learned)
-    assert not torch.allclose(adapted, before, atol=0.1)
-    assert torch.allclose(plain(inputs), adapted, atol=1e-2)
-    assert all(torch.equal(one, other) for one, other in zip(plain.parameters(), fresh.parameters(), strict=True))
+    tuned = load_encoder(f"embed:{tmp_path}", ModelOptions())._model
+    own = dict(tuned.named_parameters())
+    assert all(torch.equal(value, own[name]) for name, value in fresh.named_parameters() if "pooler" not in name)
+    plain = dict(load_encoder(base, ModelOptions())._model.named_parameters())
+    changed = {name for name, value in own.items() if "pooler" not in name and not torch.equal(value, plain[name])}
+    assert changed
+    assert all(name.startswith("encoder.layer.1.") for name in changed)
+
+
+def test_an_encoder_whose_layers_are_in_no_row_is_refused() -> None:
+    with pytest.raises(ModelError, match="kind Linear cannot be tuned"):
+        learn_upper(nn.Linear(2, 2), 1)
 
 
 def test_stances_are_learned_and_read_back(base: str, tmp_path: Path) -> None:
@@ -85,17 +92,17 @@ def test_stances_are_learned_and_read_back(base: str, tmp_path: Path) -> None:
     assert (tmp_path / DELTA).stat().st_size < (tmp_path / "model.safetensors").stat().st_size
 
 
-@pytest.mark.parametrize("rank", [0, 4])
-def test_an_interrupted_tuning_ends_in_the_same_bytes(base: str, tmp_path: Path, rank: int) -> None:
-    tuning(base, tmp_path / "whole", rank=rank).run()
+@pytest.mark.parametrize("layers", [1, 2])
+def test_an_interrupted_tuning_ends_in_the_same_bytes(base: str, tmp_path: Path, layers: int) -> None:
+    tuning(base, tmp_path / "whole", layers=layers).run()
     with pytest.raises(Interrupted):
-        tuning(base, tmp_path / "parts", rank=rank).run(_interrupt)
-    tuning(base, tmp_path / "parts", rank=rank).run()
+        tuning(base, tmp_path / "parts", layers=layers).run(_interrupt)
+    tuning(base, tmp_path / "parts", layers=layers).run()
     for name in ("model.safetensors", "stances.safetensors"):
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes()
     assert not (tmp_path / "parts" / "checkpoint.pt").exists()
     with pytest.raises(RunError, match="another tuning"):
-        tuning(base, tmp_path / "whole", rank=rank, seed=1).run()
+        tuning(base, tmp_path / "whole", layers=layers, seed=1).run()
 
 
 class Interrupted(Exception):
@@ -109,7 +116,7 @@ def _interrupt(epoch: object) -> None:
 def test_a_loss_that_is_no_number_stops_the_tuning(base: str, tmp_path: Path) -> None:
     made = tuning(base, tmp_path)
     with torch.no_grad():
-        made._head.bias.fill_(float("nan"))
+        made._heads.stances.bias.fill_(float("nan"))
     with pytest.raises(ModelError, match="loss of the encoder became nan in epoch 1") as error:
         made.run()
     assert "--learning-rate" in error.value.hint
@@ -166,12 +173,38 @@ def test_of_a_text_in_pieces_some_piece_must_show_the_stance(base: str, tmp_path
     made = tuning(base, tmp_path, silence=0.5)
     told = torch.tensor([[0.1, 0.8, 0.1], [0.2, 0.2, 0.6]])  # two pieces about tea: nothing, then the second pole
     other = torch.tensor([[0.25, 0.5, 0.25], [0.25, 0.5, 0.25]])  # about food: nobody knows
-    loss = made._one_loss(torch.stack([other, told], 1), (Stance("tea", 1),))
+    loss = made._loss.one(torch.stack([other, told], 1), (Stance("tea", 1),))
     some = 1 - (1 - 0.1) * (1 - 0.6)
     none_opposite = (math.log(0.9) + math.log(0.8)) / 2
     assert float(loss) == pytest.approx(-math.log(some) - none_opposite - 0.5 * math.log(0.5), abs=1e-5)
-    alone = made._one_loss(torch.stack([other, told], 1)[1:], (Stance("tea", 1),))
+    alone = made._loss.one(torch.stack([other, told], 1)[1:], (Stance("tea", 1),))
     assert float(alone) == pytest.approx(-math.log(0.6) - 0.5 * math.log(0.5), abs=1e-5)
+
+
+def test_flawed_answers_are_told_from_sound_ones(base: str, tmp_path: Path) -> None:
+    shown = [Answered((f"blue tea {n}", f"green tea {n}"), (f"no red food {n}",)) for n in range(6)]
+    made = tuning(base, tmp_path, epochs=9, head_learning_rate=2e-2, flawed=shown, shown=[])
+    assert torch.equal(made._heads.flaw.weight, torch.zeros(1, 32))
+    assert made._loss.flaws(shown[:1]).item() == pytest.approx(math.log(2))
+    made.run()
+    assert made._loss.flaws(shown).item() < 0.4
+    assert json.loads((tmp_path / "tuning.json").read_text())["flawed"] == 6
+
+
+def test_nothing_to_learn_from_is_refused(base: str, tmp_path: Path) -> None:
+    suite = str(write_suite(tmp_path / "suite.jsonl"))
+    with pytest.raises(ConfigError, match="nothing to tune"):
+        tune(EncoderConfig(base=base, stances=False), tmp_path / "out", suite=suite)
+
+
+def test_the_answers_of_questions_that_have_a_flawed_one() -> None:
+    def pair(question: str, chosen: str, rejected: str) -> Pair:
+        return Pair(id=question + chosen, user="ann", question=question, chosen=chosen, rejected=rejected)
+
+    sound = [pair("Tea?", "Blue.", "Green."), pair("Tea?", "Green.", "Blue."), pair("Food?", "Red.", "White.")]
+    flawed = [pair("Tea?", "Blue.", "Soap."), pair("Tea?", "Both.", "Soap.")]
+    assert answered(sound, flawed) == [Answered(("Blue.", "Green.", "Both."), ("Soap.",))]
+    assert answered(sound, []) == []
 
 
 def test_posts_that_are_evidence_of_a_stance() -> None:
@@ -203,12 +236,14 @@ def test_joined_passages_show_all_their_stances_and_none_that_contradict(base: s
     assert any(len(one.stances) == 2 for one in made)
     assert sum(len(one.pieces[0].split()) for one in made) == 80, "every text once"
     assert all(len({stance.axis for stance in one.stances}) == len(one.stances) for one in made)
+    whole = Labelled(("tea " * 70,), (Stance("tea", 1),))
+    assert whole in joined([*single, whole], seed=0), "as long as a post already"
 
 
 def test_frozen_states_give_what_the_whole_encoder_gives(base: str) -> None:
     encoder = load_encoder(base, ModelOptions())
     model, tokenizer = encoder._model, encoder.checkpoint.tokenizer
-    adapt(model, 2, 1)
+    learn_upper(model, 1)
     model.eval()
     texts = ["blue tea", "green tea and a longer text", "blue tea"]
     ids = tokenizer(texts)["input_ids"]

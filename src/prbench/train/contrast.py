@@ -18,7 +18,7 @@ from prbench.data.portion import Portion
 from prbench.errors import ConfigError
 from prbench.models.personal import artifact
 from prbench.models.personal.contrast import NAME
-from prbench.train.contrast_fit import ContrastConfig, Fitting, Material, Tell
+from prbench.train.contrast_fit import ContrastConfig, Fitting, Material, Tell, TunedReaders
 from prbench.train.leaks import check_splits
 from prbench.train.stance_labels import Axes
 from prbench.train.train import learned_from, of_split
@@ -62,14 +62,14 @@ def train_contrast(
     check_splits([*pairs, *flawed], everything, validation, extra=[passage.text for passage in passages])
     encoder = FeatureStore(load_encoder(options.encoder, ModelOptions()))
     axes = Axes.of(pairs)
-    stances = _stances(options.stances, axes)
+    tuned = _readers(options, axes)
     material = Material(axes, pairs, flawed, passages, held, held_flawed)
-    fitting = Fitting(options, material, encoder, stances, tell or (lambda line: None))
+    fitting = Fitting(options, material, encoder, tuned, tell or (lambda line: None))
     weights = fitting.run()
-    adopted = adopt_encoder(options.stances, out) if stances else Adopted("")
+    stances, flaws = (adopt_encoder(name, out) if name else Adopted("") for name in (options.stances, options.flaws))
     record = artifact.PersonalRecord(
         method=NAME,
-        settings={"axes": {axis: list(poles) for axis, poles in axes.poles.items()}, "stances": adopted.address},
+        settings={"axes": axes.poles, "stances": stances.address, "flaws": flaws.address},
         encoder=options.encoder,
         encoder_revision=encoder_revision(encoder),
         width_post=len(fitting.grams.vocabulary),
@@ -83,7 +83,7 @@ def train_contrast(
             questions=len({pair.question for pair in pairs}),
             aspects=True,
             extra_texts=len(passages),
-            portion=taught(portion, adopted, tuned_on(options.encoder)),
+            portion=taught(portion, stances, flaws, tuned_on(options.encoder)),
             seed=options.seed,
         ),
     )
@@ -95,8 +95,19 @@ def train_contrast(
     return record
 
 
-def _stances(address: str, axes: Axes) -> Any:
-    """The tuned encoder of the options, or None; one that cannot be trusted here is refused."""
+def _readers(options: ContrastConfig, axes: Axes) -> TunedReaders:
+    """Open the tuned encoders of the options; a model's folder has room for one."""
+    named = [address for address in (options.stances, options.flaws) if address]
+    if len({address.partition("#")[0] for address in named}) > 1:
+        raise ConfigError(
+            f"{named[0]!r} and {named[1]!r} are two tuned encoders, and a model holds one",
+            hint="tune one encoder for both, or leave one of them out",
+        )
+    return TunedReaders(_tuned(options.stances, axes), _tuned(options.flaws, None))
+
+
+def _tuned(address: str, axes: Axes | None) -> Any:
+    """The tuned encoder of the options, or None; one that tells something else is refused."""
     from prbench.config import ModelOptions
     from prbench.models import load_encoder
     from prbench.models.personal.features import FeatureStore
@@ -105,7 +116,9 @@ def _stances(address: str, axes: Axes) -> Any:
     if not address:
         return None
     found = load_encoder(address, ModelOptions())
-    if not isinstance(found, StanceEncoder) or dict(found.poles) != axes.poles:
+    if axes is None and not address.endswith("#flaw"):
+        raise ConfigError(f"{address!r} does not tell flaws", hint="name it embed:DIR#flaw")
+    if not isinstance(found, StanceEncoder) or (axes is not None and dict(found.poles) != axes.poles):
         raise ConfigError(
             f"{address!r} does not tell the stances on this suite's axes",
             hint="tune one with `prbench train encoder -o DIR` and name it embed:DIR#stances",

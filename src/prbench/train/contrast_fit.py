@@ -33,6 +33,8 @@ class ContrastConfig(Config):
     """Encoder whose vectors of answers are compared, frozen."""
     stances: str = ""
     """A tuned encoder, `embed:DIR#stances`, by which posts and statements are read beside their terms."""
+    flaws: str = ""
+    """A tuned encoder, `embed:DIR#flaw`, that tells how sound an answer is; default: what is linear in the vectors."""
     also: str = "generic"
     """A suite of sound and flawed answers; its pairs of the same split teach what all users want."""
     penalty: float = Field(default=0.03, gt=0)
@@ -77,6 +79,13 @@ class TraitWeights(NamedTuple):
     bias: Floats
 
 
+class TunedReaders(NamedTuple):
+    """Tuned encoders, where there are any: of posts and statements, and of the soundness of answers."""
+
+    stances: Any = None
+    flaws: Any = None
+
+
 class Fitting:
     """Fit of one model.
 
@@ -84,12 +93,14 @@ class Fitting:
         options: Settings of the fit.
         material: Pairs and passages to learn from.
         encoder: Maps texts to vectors.
-        stances: A tuned encoder that reads posts and statements as well.
+        tuned: Tuned encoders that read as well.
         tell: Hears how far it is.
     """
 
-    def __init__(self, options: ContrastConfig, material: Material, encoder: Any, stances: Any, tell: Tell) -> None:
-        self._options, self._encoder, self._stances, self._tell = options, encoder, stances, tell
+    def __init__(
+        self, options: ContrastConfig, material: Material, encoder: Any, tuned: TunedReaders, tell: Tell
+    ) -> None:
+        self._options, self._encoder, self._tuned, self._tell = options, encoder, tuned, tell
         self._index = {axis: place for place, axis in enumerate(material.axes.poles)}
         passages = [passage for passage in material.passages if passage.axis in self._index]
         self._material = material._replace(passages=passages)
@@ -98,6 +109,7 @@ class Fitting:
         self._posts = people_stances(material.pairs, material.axes)
         self.grams = self._grams(self._answers)
         self._reader = TraitReader(self.grams, encoder)
+        self._held_reader = TraitReader(self.grams, encoder, tuned.flaws)
 
     def _grams(self, answers: Iterable[str]) -> NGrams:
         return NGrams([*(passage.text for passage in self._material.passages), *self._posts, *answers, *self._lines])
@@ -111,7 +123,9 @@ class Fitting:
         whole = self._fit_differences(differences)
         spoilt = list(unsound(self._material.pairs, self._options.seed))
         sound = Sound(self._options.flaw_penalty, self._material.flawed, self._asked, self._reader)
-        flaw = fit_flaw(sound, [(pair.one, pair.two) for pair in differences if pair.question])
+        flaw = np.append(fit_flaw(sound, [(pair.one, pair.two) for pair in differences if pair.question]), 0.0)
+        if self._tuned.flaws is not None:
+            flaw = np.append(np.zeros(len(flaw) - 1), 1.0)
         spoils = fit_spoilt(sound, spoilt, self._strangers())
         self._tell(f"soundness: {len(self._material.flawed):,} flawed and {len(spoilt):,} spoilt answers")
         found = gains.fit(self._held(texts, whole, flaw), self._options.seed)
@@ -123,7 +137,7 @@ class Fitting:
         usual = [self._reader.read(question, (answer,))[0] for question, answer in self._asked]
         terms = np.asarray(self.grams.rows([answer for _, answer in self._asked]).mean(0)).ravel()
         dense = np.mean([traits.dense for traits in usual], axis=0)
-        good = float(np.mean([traits.vector @ flaw for traits in usual]))
+        good = float(np.mean([np.append(one.vector, one.sound) @ flaw for one in self._unseen()]))
         return {
             "vocabulary": np.frombuffer(SEPARATOR.join(self.grams.vocabulary).encode(), dtype=np.uint8),
             "term_weights": self.grams.weights.astype(np.float32),
@@ -137,6 +151,11 @@ class Fitting:
             "other_gains": np.array([found.near, _ALONE], dtype=np.float32),
             "soundness": np.array(found.soundness, dtype=np.float32),
         }
+
+    def _unseen(self) -> list[Traits]:
+        """The traits of sound answers that nothing was fitted on: those of the validation split."""
+        asked = sorted({(pair.question, pair.chosen) for pair in self._material.held})
+        return [self._held_reader.read(question, (answer,))[0] for question, answer in asked]
 
     @cached_property
     def _asked(self) -> list[tuple[str, str]]:
@@ -220,13 +239,15 @@ class Fitting:
         rubrics = [tuple(aspect_line(aspect) for aspect in pair.rubric_aspects) for pair in held]
         profiles = {pair.user: tuple(post.text for post in pair.profile) for pair in held}
         users, stated = list(profiles), list(dict.fromkeys(rubrics))
-        pairs = [self._reader.read(pair.question, (pair.chosen, pair.rejected)) for pair in held]
+        pairs = [self._held_reader.read(pair.question, (pair.chosen, pair.rejected)) for pair in held]
         wishes = {lines: self._encoder.encode(list(lines)).sum(0) if lines else 0.0 for lines in stated}
         near = [
             float(np.sum(wishes[lines] * (one.vector - two.vector)))
             for lines, (one, two) in zip(rubrics, pairs, strict=True)
         ]
-        flawed = [self._reader.read(pair.question, (pair.chosen, pair.rejected)) for pair in self._material.held_flawed]
+        flawed = [
+            self._held_reader.read(pair.question, (pair.chosen, pair.rejected)) for pair in self._material.held_flawed
+        ]
         return gains.HeldReadings(
             self._read_pairs(pairs, whole, flaw),
             [self._read(profiles[user], texts) for user in users],
@@ -243,13 +264,13 @@ class Fitting:
             return gains.ReadPairs(np.zeros((0, 2, axes)), np.zeros(0))
         apart = self._apart([(one, two) for one, two in pairs])
         margin, size = apart @ whole.sides[:, 0], abs(apart) @ whole.sides[:, 1] + whole.bias
-        flaws = np.array([(one.vector - two.vector) @ flaw for one, two in pairs])
+        flaws = np.array([np.append(one.vector - two.vector, one.sound - two.sound) @ flaw for one, two in pairs])
         return gains.ReadPairs(np.stack([size + margin, size - margin], axis=1), flaws)
 
     def _read(self, texts: Sequence[str], weights: Floats) -> gains.TextReading:
         """Return what terms and the tuned encoder say of texts."""
         terms = np.asarray(self.grams.rows(texts) @ weights[:-1].reshape(len(weights) - 1, -1))
-        tuned = None if self._stances is None else stance_logits(self._stances, texts, len(self._index))
+        tuned = None if self._tuned.stances is None else stance_logits(self._tuned.stances, texts, len(self._index))
         return gains.TextReading(terms.reshape(len(texts), *weights.shape[1:]) + weights[-1], tuned)
 
 

@@ -3,13 +3,15 @@
 Of an encoder in the manner of BERT: embeddings, then blocks in a row. The states are kept in memory in half precision.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 _OUT_OF_SIGHT = -1e4
+_TOGETHER = 32
+"""Texts, of like length, that go through the frozen layers together."""
 
 
 class FrozenStates:
@@ -17,22 +19,27 @@ class FrozenStates:
 
     Args:
         model: The encoder; its upper blocks may be changed later, they are looked up at each call.
-        layers: How many of them learn.
+        layers: How many of them learn, at most.
     """
 
     def __init__(self, model: nn.Module, layers: int) -> None:
         self._model: Any = model
-        self._layers = layers
+        self._frozen = max(len(self._blocks) - layers, 0)
         self._kept: dict[tuple[int, ...], Tensor] = {}
+
+    def prepare(self, ids: Iterable[Sequence[int]]) -> None:
+        """Compute the states of texts, always in the same batches: what is kept does not depend on who asks first."""
+        texts = sorted({tuple(map(int, one)) for one in ids} - self._kept.keys(), key=lambda text: (len(text), text))
+        for start in range(0, len(texts), _TOGETHER):
+            self._add(texts[start : start + _TOGETHER])
 
     def __call__(self, ids: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
         """The last states of some texts by their tokens, (N, T, width), and which of them are there, (N, T)."""
         texts = [tuple(map(int, one)) for one in ids]
-        if missing := [text for text in dict.fromkeys(texts) if text not in self._kept]:
-            self._add(missing)
+        self.prepare(texts)
         states = nn.utils.rnn.pad_sequence([self._kept[text].float() for text in texts], batch_first=True)
         mask = _mask(texts)
-        return self._through(states, mask, self._blocks[len(self._blocks) - self._layers :]), mask
+        return self._through(states, mask, self._blocks[self._frozen :]), mask
 
     @property
     def _blocks(self) -> Any:
@@ -44,7 +51,7 @@ class FrozenStates:
         with torch.no_grad():
             ids = nn.utils.rnn.pad_sequence([torch.tensor(text) for text in texts], batch_first=True)
             states = self._model.embeddings(input_ids=ids)
-            states = self._through(states, _mask(texts), self._blocks[: len(self._blocks) - self._layers])
+            states = self._through(states, _mask(texts), self._blocks[: self._frozen])
         for text, found in zip(texts, states, strict=True):
             self._kept[text] = found[: len(text)].half()
         self._model.train(learning)

@@ -16,6 +16,8 @@ from prbench.models.personal.pieces import pieces
 from prbench.types import Aspect, Pair
 
 _WINDOW = 3
+_SHORT_WORDS = 60
+"""Most words of a passage that is joined with others: three of them are as long as a post."""
 
 
 class Stance(NamedTuple):
@@ -110,9 +112,10 @@ def _shown(passage: Passage, axes: Axes) -> Labelled:
 
 
 def joined(texts: Sequence[Labelled], seed: int) -> list[Labelled]:
-    """One to three texts as one, in a random order; such as contradict each other stay apart."""
+    """One to three texts as one, in a random order; such as contradict each other, and long ones, stay apart."""
     draw = random.Random(f"joined:{seed}")  # noqa: S311 (a reproducible draw)
-    left, found = list(texts), []
+    found = [one for one in texts if _is_long(one)]
+    left = [one for one in texts if not _is_long(one)]
     draw.shuffle(left)
     while left:
         count = draw.randint(1, 3)
@@ -123,6 +126,10 @@ def joined(texts: Sequence[Labelled], seed: int) -> list[Labelled]:
         else:
             found.append(Labelled((" ".join(piece for one in together for piece in one.pieces),), stances))
     return found
+
+
+def _is_long(text: Labelled) -> bool:
+    return sum(len(piece.split()) for piece in text.pieces) > _SHORT_WORDS
 
 
 def people_stances(pairs: Sequence[Pair], axes: Axes) -> dict[str, tuple[Stance, ...]]:

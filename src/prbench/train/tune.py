@@ -1,20 +1,21 @@
 """`prbench train encoder`: from a split and the passages to an encoder folder, with the same leak checks as a model."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from prbench.config import ModelOptions
 from prbench.data import load_pairs
-from prbench.data.passages import load_passages
+from prbench.data.passages import Passage, load_passages
 from prbench.data.portion import Portion
-from prbench.errors import ModelError
+from prbench.errors import ConfigError, ModelError
 from prbench.files import checked, read_json, replacing_folder
 from prbench.models.personal.shipped import TUNING
 from prbench.train.leaks import check_splits
-from prbench.train.stance_labels import Axes, answer_stances, labelled
+from prbench.train.stance_labels import Axes, Labelled, answer_stances, labelled
 from prbench.train.train import learned_from, of_split
+from prbench.types import Pair
 
 if TYPE_CHECKING:
     from prbench.train.encoder import EncoderConfig, TuneEpoch, Tuning
@@ -45,13 +46,36 @@ def tune(
     pairs = learned_from(everything, split, portion, options.seed)
     held = of_split(everything, validation)
     written = portion.written(load_passages(), options.seed) if options.passages else []
-    check_splits(pairs, everything, validation, extra=[passage.text for passage in written])
+    flawed = portion.unowned(of_split(load_pairs(options.flaws), split)) if options.flaws else []
+    check_splits([*pairs, *flawed], everything, validation, extra=[passage.text for passage in written])
     from prbench.models import load_encoder
     from prbench.models.local.embed import SentenceEncoder
     from prbench.train.encoder import Tuning
+    from prbench.train.tuning_loss import answered
 
     axes = Axes.of(pairs)
-    texts = labelled(
+    texts, told = _texts(options, pairs, written, axes), answered(pairs, flawed)
+    if not texts and not told:
+        raise ConfigError(
+            "there is nothing to tune the encoder on: no texts, and no flawed answers",
+            hint="leave --setting stances=false out, or name a suite of flawed answers: --setting flaws=generic",
+        )
+    encoder = load_encoder(options.base, ModelOptions(device="cpu"))  # where its head and its batches are
+    if not isinstance(encoder, SentenceEncoder):
+        raise ModelError(
+            f"{options.base!r} cannot be tuned", hint="name a sentence encoder: --encoder embed:minilm or embed:DIR"
+        )
+    held_out = list(answer_stances(held, axes).items()) if texts else []
+    tuning = Tuning(options, texts, axes, held_out, encoder, out, flawed=told, portion=portion.told)
+    tuning.run(listener)
+    return tuning
+
+
+def _texts(options: "EncoderConfig", pairs: Sequence[Pair], written: Sequence[Passage], axes: Axes) -> list[Labelled]:
+    """The texts that are shown for their stances."""
+    if not options.stances:
+        return []
+    return labelled(
         pairs,
         written,
         axes,
@@ -60,15 +84,6 @@ def tune(
         wishes=options.wishes,
         join=options.seed if options.join else None,
     )
-    encoder = load_encoder(options.base, ModelOptions(device="cpu"))  # where its head and its batches are
-    if not isinstance(encoder, SentenceEncoder):
-        raise ModelError(
-            f"{options.base!r} cannot be tuned", hint="name a sentence encoder: --encoder embed:minilm or embed:DIR"
-        )
-    held_out = list(answer_stances(held, axes).items())
-    tuning = Tuning(options, texts, axes, held_out, encoder, out, portion=portion.told)
-    tuning.run(listener)
-    return tuning
 
 
 class Adopted(NamedTuple):
@@ -92,7 +107,8 @@ def tuned_on(address: str) -> Adopted:
     hint = "tune the encoder again with `prbench train encoder`"
     found = read_json(record, raises=ModelError, hint=hint)
     with checked(record, raises=ModelError, hint=hint):
-        aspects = found["options"].get("posts") not in (None, False, "none")
+        shown = found["options"].get("posts") if found["options"].get("stances", True) else None
+        aspects = shown not in (None, False, "none")
         return Adopted(address, int(found["texts"]), aspects, float(found.get("portion", {}).get("reserve", 0.0)))
 
 

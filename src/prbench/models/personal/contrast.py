@@ -10,13 +10,13 @@ log((P(second) + ε) / (P(first) + ε)): a text that says nothing adds nothing. 
     P(a ≻ b | user) = Σₖ P(k, +) σ(Lₖ) + P(k, −) σ(−Lₖ),
 
 with the log-odds T. What statements say by themselves, whatever the axes, is added to T: how much nearer they are to a
-than to b. What all users prefer goes before taste: F = f(a) − f(b), linear in the vectors, are the log-odds that b is
-flawed, where one of them is, and a share q(|F|) of the pairs is decided by that: P = q σ(F) + (1 − q) σ(T). To its
-log-odds is added s = h(b) − h(a), where h = log(1 + eᵘ) and eᵘ is the sum of two odds, each log-linear in the counts:
-that a text is broken (empty, repeated, garbled, pasted), and that it answers another question. Of two answers s is
-nearly 0; where it is not, nothing else counts: the rest is weighed by 1 − tanh²(s / 2). Swapping the answers changes
-the sign of the margin and nothing else. An answer in a list has the mean of its margins. Alone it is weighed against
-the typical answer t.
+than to b. What all users prefer goes before taste: F = f(a) − f(b), told by an encoder that was tuned for it or linear
+in the vectors, are the log-odds that b is flawed, where one of them is, and a share q(|F|) of the pairs is decided by
+that: P = q σ(F) + (1 − q) σ(T). To its log-odds is added s = h(b) − h(a), where h = log(1 + eᵘ) and eᵘ is the sum of
+two odds, each log-linear in the counts: that a text is broken (empty, repeated, garbled, pasted), and that it answers
+another question. Of two answers s is nearly 0; where it is not, nothing else counts: the rest is weighed by
+1 − tanh²(s / 2). Swapping the answers changes the sign of the margin and nothing else. An answer in a list has the mean
+of its margins. Alone it is weighed against the typical answer t.
 """
 
 import json
@@ -99,7 +99,7 @@ class Contrast:
         self._texts = weights["texts"]
         """Log-odds of either side against nothing that each term of a text adds, (terms + 1, K, 2)."""
         self._flaw: Floats = weights["flaw"].astype(np.float64)
-        """Weights of f on the vector."""
+        """Weights of f on the vector, and on what an encoder that was tuned for it says of the answer."""
         self._spoilt: Floats = weights["spoilt"].astype(np.float64)
         """Weights of u on the counts, and its start: of broken texts, of misplaced answers, (2, COUNTS + 1)."""
         self._typical: Floats = weights["typical"].astype(np.float64)
@@ -131,7 +131,7 @@ class Contrast:
 
     def flaw(self, one: Traits) -> float:
         """f: how good the content is, as far as all users are concerned."""
-        return float(one.vector @ self._flaw)
+        return float(one.vector @ self._flaw[:-1] + one.sound * self._flaw[-1])
 
     def spoilt(self, one: Traits) -> float:
         """u: log-odds that a text is no answer at all."""

@@ -45,12 +45,16 @@ class ContrastRanker:
         self._folder = folder
         self._address = address or f"personal:{folder}"
         self._encoder = open_encoder(record, folder, options)
-        self._stances = open_stances(folder, record, options)
+        self._stances, self._flaws = (open_tuned(folder, record, options, name) for name in ("stances", "flaws"))
         self.contrast = open_contrast(folder, record, self._address, self._encoder, self._stances)
-        self._reader = TraitReader(self.contrast.grams, self._encoder)
+        self._reader = TraitReader(self.contrast.grams, self._encoder, self._flaws)
         self._judged: dict[str, tuple[Judgment, ...]] = {}
         self._persons: dict[tuple[object, ...], Leaning] = {}
         self._lists: dict[tuple[object, ...], list[Traits]] = {}
+
+    @property
+    def _encoders(self) -> tuple[TextEncoder | None, ...]:
+        return self._encoder, self._stances, self._flaws
 
     @cached_property
     def card(self) -> ModelCard:
@@ -69,7 +73,7 @@ class ContrastRanker:
 
     def prepare(self) -> None:
         """Load the encoder, so that what the first answer takes is not what loading takes."""
-        for encoder in (self._encoder, self._stances):
+        for encoder in self._encoders:
             if encoder is not None:
                 getattr(encoder, "encoder", encoder).encode(["width"])
 
@@ -79,7 +83,7 @@ class ContrastRanker:
 
     def hold_back(self) -> None:
         """Write no vectors from now on: texts that a server meets are not this machine's to keep."""
-        for encoder in (self._encoder, self._stances):
+        for encoder in self._encoders:
             if isinstance(encoder, FeatureStore):
                 encoder.hold_back()
 
@@ -87,7 +91,7 @@ class ContrastRanker:
         """Drop what was made of users' texts; it is computed again where it is needed."""
         self._persons.clear()
         self._lists.clear()
-        for encoder in (self._encoder, self._stances):
+        for encoder in self._encoders:
             if isinstance(encoder, FeatureStore):
                 encoder.forget()
 
@@ -106,10 +110,14 @@ class ContrastRanker:
 
     def fresh_texts(self, prompts: Iterable[Prompt]) -> set[str]:
         """The questions, answers and statements, and the posts, whose vectors are still to be computed."""
-        said = {(message.role == "post", message.content) for prompt in prompts for message in prompt.messages}
-        posts, others = ({text for is_post, text in said if is_post is kind} for kind in (True, False))
+        said = {(message.role, message.content) for prompt in prompts for message in prompt.messages}
+        read = (
+            {text for role, text in said if role != "post"},
+            {text for role, text in said if role in ("post", "expectation")},
+            {text for role, text in said if role not in ("post", "expectation", "question")},
+        )
         found: set[str] = set()
-        for encoder, texts in ((self._encoder, others), (self._stances, posts)):
+        for encoder, texts in zip(self._encoders, read, strict=True):
             if isinstance(encoder, FeatureStore):
                 found |= encoder.missing(texts)
         return found
@@ -182,14 +190,14 @@ def _make_room(kept: dict[Any, Any]) -> None:
         del kept[next(iter(kept))]
 
 
-def open_stances(folder: Path, record: artifact.PersonalRecord, options: ModelOptions) -> TextEncoder | None:
-    """The tuned encoder that posts and statements are read by, where the model has one."""
+def open_tuned(folder: Path, record: artifact.PersonalRecord, options: ModelOptions, name: str) -> TextEncoder | None:
+    """The tuned encoder that reads posts and statements (`stances`), or answers (`flaws`), where there is one."""
     from prbench.models.registry import load_encoder
 
-    if not record.settings.get("stances"):
+    if not record.settings.get(name):
         return None
     kept = ModelOptions(device=options.device, batch_tokens=options.batch_tokens)
-    return FeatureStore(load_encoder(f"embed:{folder}/{record.settings['stances']}", kept))
+    return FeatureStore(load_encoder(f"embed:{folder}/{record.settings[name]}", kept))
 
 
 def open_contrast(

@@ -1,8 +1,8 @@
 """`personal:reference`: the model that ships with the package, as what it learned beside an encoder that it does not.
 
 The encoder is pulled as for `embed:minilm`. A model over the plain encoder is read where it lies in the package. Of a
-model over a tuned one the package holds the method's weights, the encoder's head and its low-rank change, and on first
-use they are joined with the encoder into an ordinary model folder in the cache.
+model over a tuned one the package holds the method's weights, the encoder's heads and the change of its layers, and on
+first use they are joined with the encoder into an ordinary model folder in the cache.
 """
 
 import shutil
@@ -52,7 +52,7 @@ def _join(packed: Path, folder: Path, address: str) -> None:
     from prbench.config import ModelOptions
     from prbench.models.local.checkpoint import quiet
     from prbench.models.local.embed import SentenceEncoder
-    from prbench.models.personal.low_rank import add_delta
+    from prbench.models.personal.delta import add_delta
     from prbench.models.registry import load_encoder
     from prbench.models.revision import folder_revision
 
@@ -77,14 +77,15 @@ def _join(packed: Path, folder: Path, address: str) -> None:
 
 
 def _over_it(record: artifact.PersonalRecord) -> bool:
-    """Whether the model's vectors come from the tuned encoder; `contrast` reads only posts by it."""
+    """Whether the model's vectors come from the tuned encoder; `contrast` reads only posts or flaws by it."""
     return record.encoder.partition("#")[0] == "encoder"
 
 
 def pack(folder: Path, target: Path) -> None:
     """Keep of a trained model what `unpack` needs; the record comes last."""
     record = artifact.read_record(folder, f"personal:{folder}")
-    if not _over_it(record) and not record.settings.get("stances"):  # over the plain encoder, which is pulled
+    tuned = record.settings.get("stances") or record.settings.get("flaws")
+    if not _over_it(record) and not tuned:  # over the plain encoder, which is pulled
         target.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(folder / artifact.WEIGHTS, target / artifact.WEIGHTS)
         artifact.save_record(target, record)
@@ -92,7 +93,7 @@ def pack(folder: Path, target: Path) -> None:
     if missing := [name for name in _PACKED if not (folder / name).is_file()]:
         raise ModelError(
             f"{str(folder)!r} cannot be packed: {missing[0]} is missing",
-            hint="only a model over an encoder that was tuned in low rank can (`make reference`)",
+            hint="only a model over an encoder that was tuned here can (`make reference`)",
         )
     (target / "encoder").mkdir(parents=True, exist_ok=True)
     for name in _PACKED:

@@ -1,7 +1,8 @@
-"""`embed:DIR#stances`: an encoder that was tuned by `prbench train encoder`, read through its own head.
+"""`embed:DIR#stances`, `embed:DIR#flaw`: an encoder that was tuned by `prbench train encoder`, read through its heads.
 
 A text becomes, for each axis, the probability that it stands at the first pole, then for each axis that it stands at
-the second; what is left to 1 is that it says nothing about the axis. `#stances+vectors` adds its own vector.
+the second; what is left to 1 is that it says nothing about the axis. `#stances+vectors` adds the encoder's own vector.
+By `#flaw` it becomes one number: how sound it is as an answer.
 """
 
 from collections.abc import Sequence
@@ -21,25 +22,25 @@ _TUNE = "tune an encoder with `prbench train encoder -o DIR`"
 
 
 class StanceEncoder:
-    """Maps texts to stances on named axes.
+    """Maps texts to stances on named axes, or to how sound they are.
 
     Args:
         encoder: The tuned encoder, whose vectors have length 1.
         folder: Folder of its head.
-        vectors: Whether the encoder's own vector follows the stances.
+        head: `stances`, `stances+vectors` or `flaw`.
     """
 
-    def __init__(self, encoder: TextEncoder, folder: Path, *, vectors: bool = False) -> None:
+    def __init__(self, encoder: TextEncoder, folder: Path, head: str = "stances") -> None:
         if not (folder / HEAD).is_file():
             raise ModelError(
-                f"embed:{folder}#stances: the folder has no {HEAD}",
+                f"embed:{folder}#{head}: the folder has no {HEAD}",
                 hint=_TUNE,
             )
         self._encoder = encoder
-        self._vectors = vectors
-        head = load_tensors(folder / HEAD, kind="numpy", raises=ModelError, hint=_TUNE)
+        self._head = head
+        weights = load_tensors(folder / HEAD, kind="numpy", raises=ModelError, hint=_TUNE)
         with checked(folder / HEAD, raises=ModelError, hint=_TUNE):
-            self._weight, self._bias = head["weight"], head["bias"]
+            self._weight, self._bias, self._flaw = weights["weight"], weights["bias"], weights["flaw"]
         named = read_json(folder / AXES, raises=ModelError, hint=_TUNE)
         with checked(folder / AXES, raises=ModelError, hint=_TUNE):
             self.poles: dict[str, tuple[str, str]] = {axis: (one, two) for axis, (one, two) in named.items()}
@@ -52,7 +53,7 @@ class StanceEncoder:
     @property
     def name(self) -> str:
         """Name of the encoder, with its revision."""
-        return f"{self._encoder.name}#stances{'+vectors' if self._vectors else ''}"
+        return f"{self._encoder.name}#{self._head}"
 
     @property
     def checkpoint(self) -> Any:
@@ -64,11 +65,14 @@ class StanceEncoder:
         return float(self._encoder.foreseen_seconds(tokens, length))  # type: ignore[attr-defined]
 
     def encode(self, texts: Sequence[str]) -> Vectors:
-        """P(first pole) of every axis, then P(second pole) of every axis, one row each."""
+        """P(first pole) of every axis, then P(second pole) of every axis, one row each; or one number by `#flaw`."""
         vectors = self._encoder.encode(texts)
-        logits = (vectors * np.sqrt(vectors.shape[1])) @ self._weight.T + self._bias
+        scaled = vectors * np.sqrt(vectors.shape[1])
+        if self._head == "flaw":
+            return np.asarray(scaled @ self._flaw[:, None], dtype=np.float32)
+        logits = scaled @ self._weight.T + self._bias
         logits = logits.reshape(len(vectors), len(self.poles), 3)
         shares = np.exp(logits - logits.max(-1, keepdims=True))
         shares /= shares.sum(-1, keepdims=True)
-        parts = [shares[..., 0], shares[..., 2], *([vectors] if self._vectors else [])]
+        parts = [shares[..., 0], shares[..., 2], *([vectors] if self._head == "stances+vectors" else [])]
         return np.concatenate(parts, axis=1).astype(np.float32)

@@ -37,6 +37,8 @@ class Traits(NamedTuple):
     terms: SparseRow
     dense: Floats
     """Counts, then the vector, scaled."""
+    sound: float = 0.0
+    """Soundness by a tuned encoder; 0 where there is none."""
 
     @property
     def vector(self) -> Floats:
@@ -50,15 +52,18 @@ class TraitReader:
     Args:
         grams: The terms that are known.
         encoder: Maps texts to vectors of length 1.
+        flaws: An encoder that was tuned to say how sound a text is as an answer.
     """
 
-    def __init__(self, grams: NGrams, encoder: TextEncoder) -> None:
+    def __init__(self, grams: NGrams, encoder: TextEncoder, flaws: TextEncoder | None = None) -> None:
         self.grams = grams
         self._encoder = encoder
+        self._flaws = flaws
 
     def read(self, question: str, answers: Sequence[str], posts: Sequence[str] = ()) -> list[Traits]:
         """The traits of answers to one question for a user with these posts."""
         vectors = self._vectors([question, *answers])
+        sounds = self._sounds(answers)
         runs = {run for post in posts for run in _runs(words(post))}
         return [
             Traits(
@@ -69,8 +74,9 @@ class TraitReader:
                         VECTOR_SCALE * vector,
                     ]
                 ),
+                sound,
             )
-            for answer, vector in zip(answers, vectors[1:], strict=True)
+            for answer, vector, sound in zip(answers, vectors[1:], sounds, strict=True)
         ]
 
     def prepare(self, texts: Sequence[str]) -> None:
@@ -84,6 +90,13 @@ class TraitReader:
         found = np.zeros((len(texts), vectors.shape[1]))
         found[[place for place, text in enumerate(texts) if words(text)]] = vectors[: len(told)]
         return found
+
+    def _sounds(self, answers: Sequence[str]) -> list[float]:
+        told = [answer for answer in answers if words(answer)]
+        if self._flaws is None or not told:
+            return [0.0] * len(answers)
+        found = dict(zip(told, self._flaws.encode(told)[:, 0].tolist(), strict=True))
+        return [float(found.get(answer, 0.0)) for answer in answers]
 
     def _counts(self, question: str, answer: str, nearness: float, runs: set[tuple[str, ...]]) -> Floats:
         found, asked = words(answer), set(words(question))

@@ -1,0 +1,74 @@
+"""The order in which an encoder is shown its texts: drawn by a seed, texts of like length together."""
+
+import random
+from collections.abc import Iterator, Sequence
+from itertools import cycle
+from typing import NamedTuple
+
+from prbench.train.stance_labels import Labelled
+from prbench.train.tuning_loss import Answered
+
+_SORTED_TOGETHER = 64
+"""Batches whose texts are sorted by length together: less padding, still a random order."""
+_POST_CHARACTERS, _MOST_SHORT = 560, 4
+"""Length of a usual post; and how many times as many short texts go into a batch at most."""
+_FLAWS_EVERY, _FLAWS_TOGETHER = 6, 2
+"""Steps from one in which sound and flawed answers are shown to the next, and the questions whose they are."""
+
+
+class Step(NamedTuple):
+    """What is shown in one step."""
+
+    texts: list[Labelled]
+    answers: list[Answered]
+
+
+def steps(texts: Sequence[Labelled], flawed: Sequence[Answered], size: int, seed: str) -> list[Step]:
+    """An epoch: all texts once with answers in between, or, where there are no texts, all answers once.
+
+    Example:
+        >>> asked = [Answered(("Green.",), (f"Soap {number}.",)) for number in range(5)]
+        >>> [len(step.answers) for step in steps([], asked, 8, "0")]
+        [2, 2, 1]
+    """
+    asked = random.Random(f"flaws:{seed}").sample(flawed, len(flawed))  # noqa: S311 (a reproducible shuffle)
+    groups = [asked[start : start + _FLAWS_TOGETHER] for start in range(0, len(asked), _FLAWS_TOGETHER)]
+    if not texts:
+        return [Step([], group) for group in groups]
+    again = cycle(groups or [[]])
+    cut = batches(texts, size, seed)
+    return [Step(batch, [] if place % _FLAWS_EVERY else next(again)) for place, batch in enumerate(cut)]
+
+
+def batches(texts: Sequence[Labelled], size: int, seed: str) -> list[list[Labelled]]:
+    """All texts once, in batches that take about as long: of texts shorter than a post more go into one.
+
+    Example:
+        >>> wishes = [Labelled((f"No. {number}, please.",), ()) for number in range(20)]
+        >>> posts = [Labelled(("Tea. " * 120,), ())] * 3
+        >>> sorted(map(len, batches([*wishes, *posts], 2, "0")))
+        [1, 2, 4, 8, 8]
+    """
+    draw, found = random.Random(seed), list[list[Labelled]]()  # noqa: S311 (a reproducible shuffle)
+    shuffled = draw.sample(texts, len(texts))
+    for start in range(0, len(shuffled), size * _SORTED_TOGETHER):
+        found += _cut(sorted(shuffled[start : start + size * _SORTED_TOGETHER], key=_length), size)
+    draw.shuffle(found)
+    return found
+
+
+def _cut(texts: Sequence[Labelled], size: int) -> Iterator[list[Labelled]]:
+    """Cut texts that stand in the order of their lengths."""
+    batch: list[Labelled] = []
+    for text in texts:
+        is_full = len(batch) >= size and (len(batch) + 1) * _length(text) > size * _POST_CHARACTERS
+        if is_full or len(batch) == _MOST_SHORT * size:
+            yield batch
+            batch = []
+        batch.append(text)
+    if batch:
+        yield batch
+
+
+def _length(text: Labelled) -> int:
+    return max(map(len, text.pieces))
