@@ -36,5 +36,5 @@ def test_every_question_shows_one_person_of_its_split_and_version(version):
 def test_posts_without_lenders():
     asked = make_pair(user="a", tags={"split": "test"})
     lender = asked.model_copy(update={"profile": (Post(id="p", text="Hello."),), "tags": {"split": "train"}})
-    with pytest.raises(DataError, match="nobody in split 'test' has posts to lend"):
+    with pytest.raises(DataError, match="no user in split 'test' has posts to lend"):
         lend_posts([asked], [lender, asked])

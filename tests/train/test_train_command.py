@@ -182,7 +182,7 @@ def test_mistakes_are_said_without_a_traceback(
 def test_an_encoder_that_cannot_be_tuned_is_named(encoder: str, tmp_path: Path, call: Call) -> None:
     suite, tuned = write_suite(tmp_path / "suite.jsonl"), tmp_path / "tuned"
     words = ("train", "encoder", "--suite", suite, "--epochs", 1, "--setting", "passages=false")
-    code, said = call(*words, "--encoder", encoder, "--setting", "rank=2", "-o", tuned)
+    code, said = call(*words, "--encoder", encoder, "--setting", "layers=2", "-o", tuned)
     assert code == 0, said
     assert json.loads((tuned / "tuning.json").read_text())["options"]["rank"] == 2, "settings are heard"
     code, said = call(*words, "--encoder", f"embed:{tuned}#stances", "-o", tmp_path / "again")
