@@ -37,7 +37,7 @@ test: $(VENV)/.dev ## style, types, layers, all tests
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	@$(BIN)/python tests/browser/install.py --try
-	$(BIN)/python -m pytest -n 2 --durations=20
+	$(BIN)/python -m pytest -n 3 --dist worksteal --durations=20
 
 .PHONY: wheel-check
 wheel-check: ## build the wheel, install it bare outside the repository, run the README's commands
