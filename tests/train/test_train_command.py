@@ -184,7 +184,7 @@ def test_an_encoder_that_cannot_be_tuned_is_named(encoder: str, tmp_path: Path, 
     words = ("train", "encoder", "--suite", suite, "--epochs", 1, "--setting", "passages=false")
     code, said = call(*words, "--encoder", encoder, "--setting", "layers=2", "-o", tuned)
     assert code == 0, said
-    assert json.loads((tuned / "tuning.json").read_text())["options"]["rank"] == 2, "settings are heard"
+    assert json.loads((tuned / "tuning.json").read_text())["options"]["layers"] == 2, "settings are heard"
     code, said = call(*words, "--encoder", f"embed:{tuned}#stances", "-o", tmp_path / "again")
     assert code == 2, said
     assert "cannot be tuned" in said

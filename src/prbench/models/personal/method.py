@@ -31,6 +31,8 @@ class Omission(nn.Module):
 
     def __init__(self, share: float) -> None:
         super().__init__()
+        if not 0 <= share < 1:
+            raise ValueError(f"a share of {share} cannot be left out, only one from 0 to below 1")
         self.share = share
 
     def forward(self, values: Tensor) -> Tensor:
