@@ -30,7 +30,7 @@ def judge(body):
 
 
 def asked(server, **options):
-    options = ModelOptions(timeout_s=0.5, **options)
+    options = ModelOptions(timeout_s=2, **options)
     model = chat.load(f"judge@{server.url}", options, backoff=FAST)
     found = evaluate(model, mirrored(), contexts=["none", "profile", "opposite"], options=options, resamples=100)
     return found.contexts
