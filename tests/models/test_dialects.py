@@ -393,7 +393,7 @@ def test_a_key_is_sent_only_where_it_belongs(monkeypatch):
     monkeypatch.setenv("MY_KEY", "sk-mine-secret")
 
     def variable(address, **options):
-        return load_model(address, ModelOptions(**options))._completions.wire._key_variable
+        return load_model(address, ModelOptions(**options))._completions.wire._key.variable
 
     assert variable("chat:m@https://api.openai.com/v1") == "OPENAI_API_KEY"
     assert variable("chat:m@http://127.0.0.1:8000/v1") == "OPENAI_API_KEY"

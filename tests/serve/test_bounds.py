@@ -101,7 +101,7 @@ def test_a_body_of_a_million_small_things_stalls_nobody(start, body, status):
             while not sending.done():
                 waited.append(health(other))
     assert sending.result().status_code == status
-    assert max(waited, default=0) < 1
+    assert max(waited, default=0) < 3
 
 
 def test_the_posts_of_all_labels_together_are_bounded(start):
