@@ -16,8 +16,8 @@ ROOT = Path(__file__).parent.parent
 CONTEXTS = "none,profile,other,opposite,oracle"
 RUNS = ("runs/demo", "runs/demo-reference", "runs/demo-lm")
 PAGE = ROOT / "runs" / "demo-report.html"
-SAMPLE = "24"
-"""Pairs for the language model: whole couples, all categories; about 90,000 tokens to compute."""
+SAMPLE = "16"
+"""Pairs for the language model: whole couples, all categories; about 40,000 tokens to compute."""
 
 
 def prbench(*arguments: str) -> None:
@@ -34,7 +34,7 @@ def demo() -> None:
         "run", "--model", "personal:reference", "--context", CONTEXTS, "--by", "unseen", "-o", "runs/demo-reference"
     )
     prbench("models", "pull", "smollm2")
-    prbench("run", "--model", "lm:smollm2#pmi", "--limit", SAMPLE, "--context", CONTEXTS, "-o", "runs/demo-lm")
+    prbench("run", "--model", "lm:smollm2#pmi", "--limit", SAMPLE, "--context", "none,profile,other", "-o", "runs/demo-lm")
     for folder in RUNS:
         prbench("verify", folder)
     prbench("report", *RUNS, "-o", str(PAGE))
