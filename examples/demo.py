@@ -34,7 +34,9 @@ def demo() -> None:
         "run", "--model", "personal:reference", "--context", CONTEXTS, "--by", "unseen", "-o", "runs/demo-reference"
     )
     prbench("models", "pull", "smollm2")
-    prbench("run", "--model", "lm:smollm2#pmi", "--limit", SAMPLE, "--context", "none,profile,other", "-o", "runs/demo-lm")
+    prbench(
+        "run", "--model", "lm:smollm2#pmi", "--limit", SAMPLE, "--context", "none,profile,other", "-o", "runs/demo-lm"
+    )
     for folder in RUNS:
         prbench("verify", folder)
     prbench("report", *RUNS, "-o", str(PAGE))
