@@ -39,8 +39,8 @@ user's, and with those of the user who wants the opposite.
   {UserGrade.SWAYED}: own differs from none, other or opposite, but does not follow this user
   {UserGrade.IGNORES}: own differs from none of them, and each interval stays within ±{100 * NOTHING:.0f} points
   {UserGrade.OPEN}: none of these; more pairs would tell
-  {UserGrade.UNSHOWN}: the run lacks `profile` (or `retrieved@K`), `none` or `other`
-No grade is given where no pair was answered or every one is a tie.
+  {UserGrade.UNSHOWN}: the run lacks `profile` (or `retrieved@K`), `none` or `other`, no pair was
+    answered, or every one is a tie
 On `generic+posts` a sentence on soundness stands in place of a grade: lost or gained where its interval lies below or
 above 0, kept where it holds 0 and stays within ±{100 * NOTHING:.0f} points."""
 
@@ -62,7 +62,7 @@ def verdict(result: Result) -> RunVerdict:
     if (soundness := result.effects.soundness) is not None:  # no user's own wishes decide these pairs
         return RunVerdict(UserGrade.OPEN, f"{result.model.address} {_soundness(result, soundness)}.")
     if (nothing := _no_verdicts(result)) is not None:
-        return RunVerdict(UserGrade.OPEN, f"{result.model.address} {nothing}.")
+        return RunVerdict(UserGrade.UNSHOWN, f"{result.model.address} {nothing}.")
     grade = _grade(result)
     how = " a little" if grade is UserGrade.FOLLOWS and _little(result.effects.gain) else ""
     return RunVerdict(grade, f"{result.model.address} {grade.value}{how}{_numbers(result)}{_clause(result, grade)}.")
