@@ -10,7 +10,7 @@ from safetensors.numpy import load_file, save_file
 import tiny_models
 from prbench.config import ModelOptions
 from prbench.errors import ModelError
-from prbench.models.personal import rater, shipped, shipped_folder
+from prbench.models.personal import artifact, rater, shipped, shipped_folder
 from prbench.models.personal.contrast_ranker import ContrastRanker
 from prbench.models.registry import load_encoder
 from prbench.train import TrainConfig, train
@@ -93,25 +93,34 @@ def test_a_model_over_a_plain_encoder_is_packed_without_one(trained: Path, tmp_p
     assert scores(tmp_path / "packed") == scores(tmp_path / "plain")
 
 
-def test_a_model_with_tuned_readers_of_posts_and_of_flaws_is_packed_with_them(tmp_path: Path) -> None:
+def test_a_model_with_tuned_readers_of_posts_and_of_answers_is_packed_with_them(tmp_path: Path) -> None:
     base, suite = tiny_models.save_encoder(tmp_path / "base"), str(write_suite(tmp_path / "suite.jsonl"))
     flawed = str(write_suite(tmp_path / "flawed.jsonl", [*_flawed("train"), *_flawed("validation")]))
-    tuned = EncoderConfig(base=f"embed:{base}", epochs=1, layers=1, passages=False, flaws=flawed)
-    tune(tuned, tmp_path / "encoder", suite=suite)
-    own = f"embed:{tmp_path / 'encoder'}"
+    tuned = EncoderConfig(base=f"embed:{base}", epochs=1, layers=1, passages=False)
+    tune(tuned, tmp_path / "one", suite=suite)
+    told = {"stances": False, "differences": True, "flaws": flawed}
+    tune(tuned.model_copy(update=told), tmp_path / "two", suite=suite)
     options = ContrastConfig(
-        encoder=f"embed:{base}", stances=f"{own}#stances", flaws=f"{own}#flaw", also=flawed, folds=2
+        encoder=f"embed:{base}",
+        stances=f"embed:{tmp_path / 'one'}#stances",
+        answers=f"embed:{tmp_path / 'two'}",
+        also=flawed,
+        folds=2,
     )
     record = train_contrast(options, tmp_path / "model", suite=suite)
-    assert (record.settings["stances"], record.settings["flaws"]) == ("encoder#stances", "encoder#flaw")
+    assert (record.settings["stances"], record.settings["answers"]) == ("posts#stances", "answers")
     shipped.pack(tmp_path / "model", tmp_path / "packed")
     folder = shipped.unpack("mine", source=tmp_path / "packed", target=tmp_path / "unpacked")
     found, trained = margins(folder), margins(tmp_path / "model")
     assert found == trained
-    assert load_file(folder / "weights.safetensors")["flaw"][-1] == 1.0
-    weights = load_file(folder / "encoder" / "stances.safetensors")
-    save_file(weights | {"flaw": weights["flaw"] + 1.0}, folder / "encoder" / "stances.safetensors")
-    assert margins(folder) != trained, "the soundness of answers is read by the tuned encoder"
+    weights, heads = load_file(folder / "weights.safetensors"), load_file(folder / "answers" / "stances.safetensors")
+    width = len(heads["flaw"])
+    assert (weights["flaw"][-width:] == heads["flaw"]).all()
+    gain = weights["tuned_sides"].astype("f8") / heads["sides"]
+    assert gain.std() < 0.01 * gain.mean(), "the tuned encoder's differences, weighed as a whole"
+    save_file(weights | {"tuned_sides": -weights["tuned_sides"]}, folder / "weights.safetensors")
+    artifact.save_record(folder, record)
+    assert margins(folder) != trained, "what answers differ in is read by the tuned encoder"
 
 
 def _flawed(split: str) -> list[Pair]:

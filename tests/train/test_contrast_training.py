@@ -74,14 +74,18 @@ def test_the_same_training_gives_the_same_weights_and_a_leak_is_refused(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("stances", "flaws", "told"),
-    [("embed:one#stances", "embed:two#flaw", "two tuned encoders"), ("", "embed:{base}", "does not tell flaws")],
+    ("name", "address", "told"),
+    [
+        ("stances", "embed:{base}", "does not tell the stances"),
+        ("answers", "embed:{base}", "not tuned to read answers"),
+    ],
 )
 def test_encoders_that_cannot_be_used_are_refused_before_anything_is_fitted(
-    stances: str, flaws: str, told: str, tmp_path: Path
+    name: str, address: str, told: str, tmp_path: Path
 ) -> None:
     base, suite = tiny_models.save_encoder(tmp_path / "base"), str(write_suite(tmp_path / "suite.jsonl"))
-    options = ContrastConfig(encoder=f"embed:{base}", stances=stances, flaws=flaws.format(base=base), also="", folds=2)
+    named = {"encoder": f"embed:{base}", name: address.format(base=base)}
+    options = ContrastConfig.model_validate({"also": "", "folds": 2, **named})
     heard: list[str] = []
     with pytest.raises(ConfigError, match=told):
         train_contrast(options, tmp_path / "model", suite=suite, tell=heard.append)

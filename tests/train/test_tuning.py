@@ -20,7 +20,7 @@ from prbench.models.personal.shipped import DELTA
 from prbench.models.registry import load_encoder
 from prbench.train.encoder import EncoderConfig, Tuning
 from prbench.train.frozen import FrozenStates
-from prbench.train.stance_labels import Axes, Labelled, Stance, joined, labelled, post_stances
+from prbench.train.stance_labels import Axes, Difference, Labelled, Stance, differences, joined, labelled, post_stances
 from prbench.train.tune import tune
 from prbench.train.tuning_loss import Answered, answered
 from prbench.types import Aspect, Pair, Post
@@ -46,14 +46,19 @@ def texts(count: int = 40) -> list[Labelled]:
 
 
 def tuning(
-    base: str, folder: Path, flawed: Sequence[Answered] = (), shown: Sequence[Labelled] | None = None, **options: object
+    base: str,
+    folder: Path,
+    differing: Sequence[Difference] = (),
+    flawed: Sequence[Answered] = (),
+    shown: Sequence[Labelled] | None = None,
+    **options: object,
 ) -> Tuning:
     chosen = EncoderConfig.model_validate(
         {"base": base, "epochs": 3, "layers": 2, "learning_rate": 5e-3, "warmup": 3} | options
     )
     held = [(f"{pole} {axis}", (AXES.stance(axis, pole),)) for axis, poles in AXES.poles.items() for pole in poles]
     told = texts() if shown is None else shown
-    return Tuning(chosen, told, AXES, held, load_encoder(base, ModelOptions()), folder, flawed)
+    return Tuning(chosen, told, AXES, held, load_encoder(base, ModelOptions()), folder, differing, flawed)
 
 
 def test_only_the_upper_layers_learn_and_what_they_learned_joins_with_the_base(base: str, tmp_path: Path) -> None:
@@ -189,6 +194,41 @@ def test_flawed_answers_are_told_from_sound_ones(base: str, tmp_path: Path) -> N
     made.run()
     assert made._loss.flaws(shown).item() < 0.4
     assert json.loads((tmp_path / "tuning.json").read_text())["flawed"] == 6
+
+
+def test_what_two_answers_differ_in_is_told_and_turns_with_them(base: str, tmp_path: Path) -> None:
+    shown = [
+        Difference(f"{number}", f"{one} {axis} {number}", f"{two} {axis} {number}", (AXES.stance(axis, one),))
+        for number in range(12)
+        for axis, (one, two) in AXES.poles.items()
+    ]
+    made = tuning(base, tmp_path, epochs=9, head_learning_rate=2e-2, differing=shown, shown=[])
+    before = made._loss.differences(shown).item()
+    made.run()
+    assert made._loss.differences(shown).item() < before / 2
+    turned = [
+        Difference(q, two, one, tuple(stance._replace(side=-stance.side) for stance in told))
+        for q, one, two, told in shown
+    ]
+    assert made._loss.differences(turned).item() == pytest.approx(made._loss.differences(shown).item(), abs=1e-5)
+    assert json.loads((tmp_path / "tuning.json").read_text())["differing"] == len(shown)
+
+
+def test_answers_that_differ_are_found_among_those_of_a_question_and_of_a_situation() -> None:
+    def passage(axis: str, pole: str, text: str) -> Passage:
+        return Passage(axis=axis, pole=pole, kind="answer", situation="What now?", text=text)
+
+    axis, other = AXES.poles
+    (first, second), (third, fourth) = AXES.poles.values()
+    both = [(first, third), (first, fourth), (second, third)]
+    written = [passage(axis, one, f"{one} {two}") for one, two in both]
+    written += [passage(other, two, f"{one} {two}") for one, two in both]
+    found = {(pair.one, pair.two): pair.stances for pair in differences([], written, AXES)}
+    assert len(found) == 3
+    for (one, two), stances in found.items():
+        apart = [axis for axis, x, y in zip(AXES.poles, one.split(), two.split(), strict=True) if x != y]
+        assert [stance.axis for stance in stances] == sorted(apart)
+        assert all(AXES.poles[stance.axis][(stance.side + 1) // 2] in one for stance in stances)
 
 
 def test_nothing_to_learn_from_is_refused(base: str, tmp_path: Path) -> None:

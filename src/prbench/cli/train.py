@@ -163,11 +163,7 @@ def _tune(given: dict[str, Any], out: Path, **place: Any) -> None:
     tuning = tune(options, out, listener=_tell_tuning, **place)
     last = tuning.history[-1].accuracy if tuning.history else None
     told = "" if last is None else f"; tells {100 * last:.1f} % of the held-out answers' stances"
-    use = (
-        f"stances --encoder 'embed:{out}#stances'"
-        if options.stances
-        else f"contrast --setting flaws='embed:{out}#flaw'"
-    )
+    use = f"stances --encoder 'embed:{out}#stances'" if options.stances else f"contrast --setting answers=embed:{out}"
     typer.echo(f"encoder: {out}{told}    (prbench train {use} -o DIR)")
 
 

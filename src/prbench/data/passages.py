@@ -1,14 +1,14 @@
 """Stance passages: short texts that show where a person, or an answer, stands on one axis of taste or value.
 
 Training material only: they tune an encoder to tell stances apart, are no suite, and no number is measured on them.
-Each situation comes in four texts, a post and an answer at each of the axis's two poles: the topic says nothing. A wish
-is what a person asks for outright, plain or negated.
+Each situation comes in texts at both poles of the axis, posts or answers, and each question in answers at both poles of
+one axis or at all four of two: the topic says nothing. A wish is what a person asks for outright, plain or negated.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from prbench import files
 from prbench.types import Frozen, Text
@@ -40,25 +40,27 @@ def load_passages() -> tuple[Passage, ...]:
 
 
 def read_sources(paths: Iterable[Path]) -> list[Passage]:
-    """Read the files that were written: one axis each, one situation a line."""
+    """Read the files that were written: one axis each, one situation a line; or questions with their axes."""
     found = []
     for path in paths:
         for number, line in files.read_lines(path):
             row = files.parse_json(line, f"{path}, line {number}")
-            for kind in ("post", "answer"):
-                for pole, text in row.get(kind, {}).items():
-                    found.append(
-                        Passage.model_validate(
-                            {
-                                "axis": path.stem,
-                                "pole": pole,
-                                "kind": kind,
-                                "situation": row["situation"],
-                                "text": text,
-                            }
-                        )
-                    )
+            told = _of_question(row) if "question" in row else _of_situation(row, path.stem)
+            found += [Passage.model_validate(dict(zip(_COLUMNS, values, strict=True))) for values in told]
     return found
+
+
+def _of_situation(row: Mapping[str, Any], axis: str) -> Iterator[tuple[str, ...]]:
+    for kind in ("post", "answer"):
+        for pole, text in row.get(kind, {}).items():
+            yield axis, pole, kind, row["situation"], text
+
+
+def _of_question(row: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """An answer that shows a pole of each of two axes is a passage of either."""
+    for poles, text in row["answers"].items():
+        for axis, pole in zip(row["axes"], poles.split("+"), strict=True):
+            yield axis, pole, "answer", row["question"], text
 
 
 def write_passages(passages: Iterable[Passage], path: Path) -> None:

@@ -15,10 +15,13 @@ import numpy as np
 from prbench.data import load_pairs
 from prbench.data.passages import load_passages
 from prbench.data.portion import Portion
-from prbench.errors import ConfigError
+from prbench.errors import ConfigError, ModelError
+from prbench.files import checked, load_tensors, read_json
 from prbench.models.personal import artifact
 from prbench.models.personal.contrast import NAME
-from prbench.train.contrast_fit import ContrastConfig, Fitting, Material, Tell, TunedReaders
+from prbench.models.personal.shipped import ANSWERS, POSTS
+from prbench.models.personal.stance_encoder import AXES, HEAD
+from prbench.train.contrast_fit import AnswerHeads, ContrastConfig, Fitting, Material, Tell, TraitWeights, TunedReaders
 from prbench.train.leaks import check_splits
 from prbench.train.stance_labels import Axes
 from prbench.train.train import learned_from, of_split
@@ -66,10 +69,11 @@ def train_contrast(
     material = Material(axes, pairs, flawed, passages, held, held_flawed)
     fitting = Fitting(options, material, encoder, tuned, tell or (lambda line: None))
     weights = fitting.run()
-    stances, flaws = (adopt_encoder(name, out) if name else Adopted("") for name in (options.stances, options.flaws))
+    stances = adopt_encoder(options.stances, out, POSTS) if options.stances else Adopted("")
+    answers = adopt_encoder(options.answers, out, ANSWERS) if options.answers else Adopted("")
     record = artifact.PersonalRecord(
         method=NAME,
-        settings={"axes": axes.poles, "stances": stances.address, "flaws": flaws.address},
+        settings={"axes": axes.poles, "stances": stances.address, "answers": answers.address},
         encoder=options.encoder,
         encoder_revision=encoder_revision(encoder),
         width_post=len(fitting.grams.vocabulary),
@@ -83,7 +87,7 @@ def train_contrast(
             questions=len({pair.question for pair in pairs}),
             aspects=True,
             extra_texts=len(passages),
-            portion=taught(portion, stances, flaws, tuned_on(options.encoder)),
+            portion=taught(portion, stances, answers, tuned_on(options.encoder)),
             seed=options.seed,
         ),
     )
@@ -96,34 +100,39 @@ def train_contrast(
 
 
 def _readers(options: ContrastConfig, axes: Axes) -> TunedReaders:
-    """Open the tuned encoders of the options; a model's folder has room for one."""
-    named = [address for address in (options.stances, options.flaws) if address]
-    if len({address.partition("#")[0] for address in named}) > 1:
-        raise ConfigError(
-            f"{named[0]!r} and {named[1]!r} are two tuned encoders, and a model holds one",
-            hint="tune one encoder for both, or leave one of them out",
-        )
-    return TunedReaders(_tuned(options.stances, axes), _tuned(options.flaws, None))
-
-
-def _tuned(address: str, axes: Axes | None) -> Any:
-    """The tuned encoder of the options, or None; one that tells something else is refused."""
+    """Open the tuned encoders of the options."""
     from prbench.config import ModelOptions
     from prbench.models import load_encoder
     from prbench.models.personal.features import FeatureStore
     from prbench.models.personal.stance_encoder import StanceEncoder
 
-    if not address:
-        return None
-    found = load_encoder(address, ModelOptions())
-    if axes is None and not address.endswith("#flaw"):
-        raise ConfigError(f"{address!r} does not tell flaws", hint="name it embed:DIR#flaw")
-    if not isinstance(found, StanceEncoder) or (axes is not None and dict(found.poles) != axes.poles):
+    stances = load_encoder(options.stances, ModelOptions()) if options.stances else None
+    if stances is not None and (not isinstance(stances, StanceEncoder) or dict(stances.poles) != axes.poles):
         raise ConfigError(
-            f"{address!r} does not tell the stances on this suite's axes",
+            f"{options.stances!r} does not tell the stances on this suite's axes",
             hint="tune one with `prbench train encoder -o DIR` and name it embed:DIR#stances",
         )
-    return FeatureStore(found)
+    answers = load_encoder(options.answers, ModelOptions()) if options.answers else None
+    return TunedReaders(
+        None if stances is None else FeatureStore(stances),
+        None if answers is None else FeatureStore(answers),
+        None if answers is None else _answer_heads(options.answers, axes),
+    )
+
+
+def _answer_heads(address: str, axes: Axes) -> AnswerHeads:
+    """The heads of an encoder that was tuned to read answers; one that was not is refused."""
+    folder = Path(address.removeprefix("embed:")).expanduser()
+    hint = "tune one with `prbench train encoder --setting stances=false --setting differences=true -o DIR`"
+    if not (folder / HEAD).is_file() or not (folder / AXES).is_file():
+        raise ConfigError(f"{address!r} was not tuned to read answers", hint=f"{hint} and name it embed:DIR")
+    poles = {axis: tuple(both) for axis, both in read_json(folder / AXES, raises=ModelError, hint=hint).items()}
+    if poles != axes.poles:
+        raise ConfigError(f"{address!r} does not tell differences on this suite's axes", hint=hint)
+    found = load_tensors(folder / HEAD, kind="numpy", raises=ModelError, hint=hint)
+    with checked(folder / HEAD, raises=ModelError, hint=hint):
+        sides, bias, flaw = (found[name].astype(np.float64) for name in ("sides", "sides_bias", "flaw"))
+    return AnswerHeads(TraitWeights(sides, bias), flaw)
 
 
 def measure(folder: Path, record: artifact.PersonalRecord, pairs: Sequence[Pair]) -> dict[str, float]:

@@ -1,6 +1,5 @@
 """The fits of `contrast`: where a text stands, what answers differ in, and what the validation split says of both."""
 
-import itertools
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -12,12 +11,21 @@ from prbench.config import Config
 from prbench.contexts.builder import aspect_line
 from prbench.data.passages import Passage
 from prbench.models.ngrams import NGrams
-from prbench.models.personal.contrast import SEPARATOR, stance_logits
+from prbench.models.personal.contrast import SEPARATOR, in_bytes, stance_logits
 from prbench.models.personal.traits import Floats, TraitReader, Traits
 from prbench.train import gains
 from prbench.train.regression import three_way, two_sided
 from prbench.train.soundness import Sound, fit_flaw, fit_spoilt
-from prbench.train.stance_labels import Axes, Stance, answer_stances, people_stances, stated
+from prbench.train.stance_labels import (
+    Axes,
+    Difference,
+    Stance,
+    answer_stances,
+    differences,
+    passage_stances,
+    people_stances,
+    stated,
+)
 from prbench.train.unsound import unsound
 from prbench.types import Pair
 
@@ -33,8 +41,8 @@ class ContrastConfig(Config):
     """Encoder whose vectors of answers are compared, frozen."""
     stances: str = ""
     """A tuned encoder, `embed:DIR#stances`, by which posts and statements are read beside their terms."""
-    flaws: str = ""
-    """A tuned encoder, `embed:DIR#flaw`, that tells how sound an answer is; default: what is linear in the vectors."""
+    answers: str = ""
+    """A tuned encoder, `embed:DIR`, that tells what answers differ in, beside their terms, and how sound they are."""
     also: str = "generic"
     """A suite of sound and flawed answers; its pairs of the same split teach what all users want."""
     penalty: float = Field(default=0.03, gt=0)
@@ -63,15 +71,6 @@ class Material(NamedTuple):
     held_flawed: Sequence[Pair]
 
 
-class AnswerDifference(NamedTuple):
-    """Two answers and what they differ in: axes with the side of the first answer."""
-
-    question: str
-    one: Traits
-    two: Traits
-    sides: dict[int, int]
-
-
 class TraitWeights(NamedTuple):
     """Weights of the traits, (width, 2, K), and the bias, (K)."""
 
@@ -79,11 +78,22 @@ class TraitWeights(NamedTuple):
     bias: Floats
 
 
+class AnswerHeads(NamedTuple):
+    """Heads of an encoder that was tuned to read answers: of differences, and of flaws."""
+
+    sides: TraitWeights
+    flaw: Floats
+
+
 class TunedReaders(NamedTuple):
-    """Tuned encoders, where there are any: of posts and statements, and of the soundness of answers."""
+    """Tuned encoders, where there are any."""
 
     stances: Any = None
-    flaws: Any = None
+    """Reads posts and statements."""
+    answers: Any = None
+    """Gives the vectors of answers."""
+    heads: AnswerHeads | None = None
+    """Its heads."""
 
 
 class Fitting:
@@ -109,7 +119,7 @@ class Fitting:
         self._posts = people_stances(material.pairs, material.axes)
         self.grams = self._grams(self._answers)
         self._reader = TraitReader(self.grams, encoder)
-        self._held_reader = TraitReader(self.grams, encoder, tuned.flaws)
+        self._held_reader = TraitReader(self.grams, encoder, tuned.answers)
 
     def _grams(self, answers: Iterable[str]) -> NGrams:
         return NGrams([*(passage.text for passage in self._material.passages), *self._posts, *answers, *self._lines])
@@ -118,14 +128,16 @@ class Fitting:
         """Fit everything; the arrays of `weights.safetensors`."""
         texts = self._fit_reader()
         self._tell("where a text stands: fitted")
-        differences = self._differences()
-        self._tell(f"what answers differ in: {len(differences):,} pairs of answers")
-        whole = self._fit_differences(differences)
+        apart = differences(self._material.pairs, self._material.passages, self._material.axes)
+        self._tell(f"what answers differ in: {len(apart):,} pairs of answers")
+        read = self._read_differences(apart)
+        whole = self._fit_differences(apart, read)
         spoilt = list(unsound(self._material.pairs, self._options.seed))
         sound = Sound(self._options.flaw_penalty, self._material.flawed, self._asked, self._reader)
-        flaw = np.append(fit_flaw(sound, [(pair.one, pair.two) for pair in differences if pair.question]), 0.0)
-        if self._tuned.flaws is not None:
-            flaw = np.append(np.zeros(len(flaw) - 1), 1.0)
+        asked = {question for question, _ in self._asked}
+        flaw = fit_flaw(sound, [two for two, pair in zip(read, apart, strict=True) if pair.question in asked])
+        if self._tuned.heads is not None:
+            flaw = np.concatenate([np.zeros(len(flaw)), self._tuned.heads.flaw])
         spoils = fit_spoilt(sound, spoilt, self._strangers())
         self._tell(f"soundness: {len(self._material.flawed):,} flawed and {len(spoilt):,} spoilt answers")
         found = gains.fit(self._held(texts, whole, flaw), self._options.seed)
@@ -133,19 +145,27 @@ class Fitting:
         return self._arrays(texts, whole, flaw, found) | {"spoilt": spoils.astype(np.float32)}
 
     def _arrays(self, texts: Floats, whole: TraitWeights, flaw: Floats, found: gains.ReadingGains) -> dict[str, Any]:
-        sides = (found.answers * whole.sides).astype(np.float16)
+        sides, bias = found.answers * whole.sides, found.answers * whole.bias
+        tuned = np.zeros((0, *sides.shape[1:]))
+        if self._tuned.heads is not None:
+            tuned = found.tuned * self._tuned.heads.sides.sides
+            bias = bias + found.tuned * self._tuned.heads.sides.bias
+        kept = {"sides": in_bytes(sides), "texts": in_bytes(texts)}
         usual = [self._reader.read(question, (answer,))[0] for question, answer in self._asked]
         terms = np.asarray(self.grams.rows([answer for _, answer in self._asked]).mean(0)).ravel()
         dense = np.mean([traits.dense for traits in usual], axis=0)
-        good = float(np.mean([np.append(one.vector, one.sound) @ flaw for one in self._unseen()]))
+        unseen = self._unseen()
+        own = np.mean([one.tuned for one in unseen], axis=0) @ tuned[:, 0]
+        good = float(np.mean([np.concatenate([one.vector, one.tuned]) @ flaw for one in unseen]))
         return {
             "vocabulary": np.frombuffer(SEPARATOR.join(self.grams.vocabulary).encode(), dtype=np.uint8),
             "term_weights": self.grams.weights.astype(np.float32),
-            "sides": sides,
-            "bias": (found.answers * whole.bias).astype(np.float32),
-            "texts": texts.astype(np.float16),
+            **{name: values for name, (values, _) in kept.items()},
+            **{f"{name}_scale": scale for name, (_, scale) in kept.items()},
+            "tuned_sides": tuned.astype(np.float16),
+            "bias": bias.astype(np.float32),
             "flaw": flaw.astype(np.float32),
-            "typical": np.append(np.concatenate([terms, dense]) @ sides[:, 0].astype(np.float64), good).astype("f4"),
+            "typical": np.append(np.concatenate([terms, dense]) @ sides[:, 0] + own, good).astype(np.float32),
             "post_gains": np.array(found.posts, dtype=np.float32),
             "plan_gains": np.array(found.plan, dtype=np.float32),
             "other_gains": np.array([found.near, _ALONE], dtype=np.float32),
@@ -162,35 +182,15 @@ class Fitting:
         pairs = self._material.pairs
         return sorted({(pair.question, answer) for pair in pairs for answer in (pair.chosen, pair.rejected)})
 
-    def _differences(self) -> list[AnswerDifference]:
-        """All pairs of sound answers whose difference is known."""
-        texts = [text for pair in self._material.pairs for text in (pair.question, pair.chosen, pair.rejected)]
-        written = [passage.text for passage in self._material.passages if passage.kind == "answer"]
-        self._reader.prepare([*texts, *written])
-        found: list[AnswerDifference] = []
-        by_question: dict[str, list[str]] = {}
-        for question, answer in self._asked:
-            by_question.setdefault(question, []).append(answer)
-        for question, answers in by_question.items():
-            traits = dict(zip(answers, self._reader.read(question, answers), strict=True))
-            for one, two in itertools.combinations(answers, 2):
-                sides = {stance.axis: stance.side for stance in self._answers[one]}
-                apart = {self._index[s.axis]: -s.side for s in self._answers[two] if sides.get(s.axis) == -s.side}
-                if apart:
-                    found.append(AnswerDifference(question, traits[one], traits[two], apart))
-        for situation in self._situations():
-            axis, side = self._material.axes.stance(situation[0].axis, situation[0].pole)
-            read = self._reader.read("", [passage.text for passage in situation])
-            found.append(AnswerDifference("", read[0], read[1], {self._index[axis]: side}))
+    def _read_differences(self, apart: Sequence[Difference]) -> list[tuple[Traits, Traits]]:
+        """The traits of pairs of answers; a situation is no question."""
+        asked = {pair.question for pair in self._material.pairs}
+        self._reader.prepare([*asked, *(text for pair in apart for text in (pair.one, pair.two))])
+        found = []
+        for pair in apart:
+            one, two = self._reader.read(pair.question if pair.question in asked else "", (pair.one, pair.two))
+            found.append((one, two))
         return found
-
-    def _situations(self) -> list[list[Passage]]:
-        """The two answers of each situation that was written as answers."""
-        found: dict[tuple[str, str], list[Passage]] = {}
-        for passage in self._material.passages:
-            if passage.kind == "answer":
-                found.setdefault((passage.axis, passage.situation), []).append(passage)
-        return [both for both in found.values() if len(both) == 2]
 
     def _strangers(self) -> dict[str, TraitReader]:
         """Return for each question a reader that takes no term from its answers alone, as with unseen answers."""
@@ -201,15 +201,14 @@ class Fitting:
             found.update(dict.fromkeys(out, TraitReader(grams, self._encoder)))
         return found
 
-    def _fit_differences(self, pairs: Sequence[AnswerDifference]) -> TraitWeights:
+    def _fit_differences(self, apart: Sequence[Difference], read: Sequence[tuple[Traits, Traits]]) -> TraitWeights:
         """Softmax over axis and side."""
         axes = len(self._index)
-        labels = np.zeros((len(pairs), 2 * axes))
-        for row, pair in enumerate(pairs):
-            for axis, side in pair.sides.items():
-                labels[row, axis + (0 if side > 0 else axes)] = 1 / len(pair.sides)
-        apart = self._apart([(pair.one, pair.two) for pair in pairs])
-        return TraitWeights(*two_sided(apart, labels, self._options.penalty))
+        labels = np.zeros((len(apart), 2 * axes))
+        for row, pair in enumerate(apart):
+            for axis, side in pair.stances:
+                labels[row, self._index[axis] + (0 if side > 0 else axes)] = 1 / len(pair.stances)
+        return TraitWeights(*two_sided(self._apart(read), labels, self._options.penalty))
 
     def _apart(self, pairs: Sequence[tuple[Traits, Traits]]) -> Any:
         """The traits of the first answers less those of the second, a row each."""
@@ -223,8 +222,8 @@ class Fitting:
         """Weights of terms for the first and the second side against nothing, (terms + 1, K, 2)."""
         axes = self._material.axes
         texts: list[tuple[str, tuple[Stance, ...]]]
-        texts = [(passage.text, (axes.stance(passage.axis, passage.pole),)) for passage in self._material.passages]
-        texts += [*self._posts.items(), *((line, (stance,)) for line, stance in self._lines.items())]
+        texts = [*passage_stances(self._material.passages, axes).items(), *self._posts.items()]
+        texts += [(line, (stance,)) for line, stance in self._lines.items()]
         texts += self._answers.items()
         labels = np.zeros((len(texts), len(self._index), 3))
         labels[:, :, 1] = 1.0
@@ -261,11 +260,16 @@ class Fitting:
     def _read_pairs(self, pairs: Sequence[Sequence[Traits]], whole: TraitWeights, flaw: Floats) -> gains.ReadPairs:
         axes = len(self._index)
         if not pairs:
-            return gains.ReadPairs(np.zeros((0, 2, axes)), np.zeros(0))
-        apart = self._apart([(one, two) for one, two in pairs])
-        margin, size = apart @ whole.sides[:, 0], abs(apart) @ whole.sides[:, 1] + whole.bias
-        flaws = np.array([np.append(one.vector - two.vector, one.sound - two.sound) @ flaw for one, two in pairs])
-        return gains.ReadPairs(np.stack([size + margin, size - margin], axis=1), flaws)
+            return gains.ReadPairs(np.zeros((0, 2, axes)), None, np.zeros(0))
+        vectors, tuned = (
+            np.array([getattr(one, name) - getattr(two, name) for one, two in pairs]) for name in ("vector", "tuned")
+        )
+        heads = self._tuned.heads
+        return gains.ReadPairs(
+            _logits(self._apart([(one, two) for one, two in pairs]), whole),
+            None if heads is None else _logits(tuned, heads.sides),
+            np.hstack([vectors, tuned]) @ flaw,
+        )
 
     def _read(self, texts: Sequence[str], weights: Floats) -> gains.TextReading:
         """Return what terms and the tuned encoder say of texts."""
@@ -277,6 +281,12 @@ class Fitting:
 def aspect_lines(pairs: Sequence[Pair], axes: Axes) -> dict[str, Stance]:
     """The lines of the rubrics, as a plan would show them, with the stance each states."""
     return {aspect_line(aspect): stance for pair in pairs for stance, aspect in stated(pair, axes)}
+
+
+def _logits(apart: Any, weights: TraitWeights) -> Floats:
+    """Logits of what pairs differ in, (N, 2, K)."""
+    margin, size = apart @ weights.sides[:, 0], abs(apart) @ weights.sides[:, 1] + weights.bias
+    return np.stack([size + margin, size - margin], axis=1)
 
 
 def _sparse(rows: Sequence[Any], width: int) -> Any:

@@ -26,7 +26,7 @@ from prbench.models.personal.shipped import DELTA, TUNING
 from prbench.models.personal.stance_encoder import AXES, HEAD
 from prbench.train import checkpoint
 from prbench.train.frozen import FrozenStates
-from prbench.train.stance_labels import Axes, Labelled, Stance
+from prbench.train.stance_labels import Axes, Difference, Labelled, Stance
 from prbench.train.tuning_batches import Step, steps
 from prbench.train.tuning_loss import Answered, Heads, TuningLoss
 
@@ -39,7 +39,9 @@ class EncoderConfig(Config):
 
     base: str = "embed:minilm"
     stances: bool = True
-    """Whether texts are shown for the stances they take; without, only flaws are learned."""
+    """Whether texts are shown for the stances they take."""
+    differences: bool = False
+    """Whether pairs of answers are shown for what they differ in."""
     passages: bool = True
     """Whether the shipped stance passages are used."""
     posts: Literal["none", "pieces", "whole"] = "pieces"
@@ -85,6 +87,7 @@ class Tuning:
         held_out: Answers of held-out questions with their stances, to say how well it goes; nothing is chosen by them.
         encoder: A loaded `SentenceEncoder`: its model is tuned in place.
         folder: Where checkpoint and encoder are kept.
+        differing: Pairs of answers that differ in something known.
         flawed: Sound and flawed answers to the same questions.
         portion: What part of the material the texts are, for the record.
     """
@@ -97,10 +100,11 @@ class Tuning:
         held_out: Sequence[tuple[str, tuple[Stance, ...]]],
         encoder: Any,
         folder: Path,
+        differing: Sequence[Difference] = (),
         flawed: Sequence[Answered] = (),
         portion: Mapping[str, Any] | None = None,
     ) -> None:
-        self._portion, self._flawed = dict(portion or {}), tuple(flawed)
+        self._portion, self._differing, self._flawed = dict(portion or {}), tuple(differing), tuple(flawed)
         self._options, self._texts, self._held_out, self._folder = options, tuple(texts), tuple(held_out), folder
         self._axes = axes
         self._index = {axis: place for place, axis in enumerate(axes.poles)}
@@ -160,7 +164,7 @@ class Tuning:
         self._model.train()
         total, count = 0.0, 0
         for step in self._steps():
-            loss = self._loss(step.texts, step.answers)
+            loss = self._loss(*step)
             value = self._finite(float(loss.item()))
             self._optimizer.zero_grad()
             loss.backward()
@@ -172,7 +176,8 @@ class Tuning:
         return total / count
 
     def _steps(self) -> list[Step]:
-        return steps(self._texts, self._flawed, self._options.batch, f"{self._options.seed}:{self.epoch}")
+        seed = f"{self._options.seed}:{self.epoch}"
+        return steps(self._texts, self._differing, self._flawed, self._options.batch, seed)
 
     def _finite(self, value: float) -> float:
         if not math.isfinite(value):
@@ -185,6 +190,7 @@ class Tuning:
     def _prepare(self) -> None:
         """Compute what lies below the layers that learn, for all texts at once, however far the tuning is."""
         shown = [piece for one in self._texts for piece in one.pieces]
+        shown += [text for pair in self._differing for text in (pair.one, pair.two)]
         shown += [text for one in self._flawed for text in (*one.sound, *one.flawed)]
         shown += [piece for text, _ in self._held_out for piece in pieces(text, _WINDOW)]
         self._states.prepare(self._ids(shown))
@@ -220,6 +226,7 @@ class Tuning:
             {
                 "options": self._options.model_dump(mode="json"),
                 "texts": [list(one) for one in self._texts],
+                "differing": [list(pair) for pair in self._differing],
                 "flawed": [list(one) for one in self._flawed],
             }
         )
@@ -281,6 +288,7 @@ class Tuning:
             "options": self._options.model_dump(mode="json"),
             "base_revision": self._base_revision,
             "texts": len(self._texts),
+            "differing": len(self._differing),
             "flawed": sum(len(one.flawed) for one in self._flawed),
             "portion": self._portion,
             "axes": list(self._index),

@@ -35,10 +35,16 @@ class TextReading(NamedTuple):
 class ReadPairs(NamedTuple):
     """Pairs of answers as they were read, the better one first."""
 
-    logits: Floats
-    """Logits of what the answers differ in, before it is sharpened, (N, 2, K)."""
+    terms: Floats
+    """Logits of what the answers differ in by their traits, before they are sharpened, (N, 2, K)."""
+    tuned: Floats | None
+    """The same by the tuned encoder, where there is one."""
     flaws: Floats
     """Flaw scores F of the pairs, (N)."""
+
+    def logits(self, answers: float, tuned: float) -> Floats:
+        """Logits of both readings together."""
+        return answers * self.terms + (0.0 if self.tuned is None else tuned * self.tuned)
 
 
 class HeldReadings(NamedTuple):
@@ -61,6 +67,8 @@ class ReadingGains(NamedTuple):
     """Trust in each reading."""
 
     answers: float
+    tuned: float
+    """The same for the tuned encoder's reading of answers."""
     posts: TextGains
     plan: TextGains
     near: float
@@ -69,9 +77,9 @@ class ReadingGains(NamedTuple):
 
 def fit(held: HeldReadings, seed: int) -> ReadingGains:
     """Fit all gains on the validation split."""
-    found = _least(lambda logs: _taste_loss(held, np.exp(logs)), np.log([1, 2, 1, 1, 2, 1, 1, _NEAR]))
-    answers, *rest = (float(gain) for gain in np.exp(found))
-    gains = ReadingGains(answers, TextGains(*rest[:3]), TextGains(*rest[3:6]), rest[6], FlawTrust(1, 1, 1))
+    found = _least(lambda logs: _taste_loss(held, np.exp(logs)), np.log([1, 0.5, 2, 1, 1, 2, 1, 1, _NEAR]))
+    answers, tuned, *rest = (float(gain) for gain in np.exp(found))
+    gains = ReadingGains(answers, tuned, TextGains(*rest[:3]), TextGains(*rest[3:6]), rest[6], FlawTrust(1, 1, 1))
     shown = _shown(held, gains, seed)
     sound = np.exp(_least(lambda logs: _sound_loss(shown, np.exp(logs)), np.log([1.0, 1.0, 2.0])))
     return gains._replace(soundness=FlawTrust(*map(float, sound)))
@@ -86,8 +94,8 @@ def tastes(logits_N2K: Floats, odds_NK: Floats) -> Floats:
 
 
 def _taste_loss(held: HeldReadings, gains: Floats) -> float:
-    posts, plan, near = TextGains(*gains[1:4]), TextGains(*gains[4:7]), gains[7]
-    logits = gains[0] * held.pairs.logits
+    posts, plan, near = TextGains(*gains[2:5]), TextGains(*gains[5:8]), gains[8]
+    logits = held.pairs.logits(gains[0], gains[1])
     people = np.array([one.odds(posts) for one in held.people])[held.users]
     stated = np.array([one.odds(plan) for one in held.rubrics])[held.stated]
     loss = np.logaddexp(0, -tastes(logits, people)).mean()
@@ -105,11 +113,10 @@ class _Shown(NamedTuple):
 def _shown(held: HeldReadings, gains: ReadingGains, seed: int) -> _Shown:
     """Return the mirror suite's pairs under their users' posts, and the flawed ones under all users' and no posts."""
     people = np.array([one.odds(gains.posts) for one in held.people])
-    own = tastes(gains.answers * held.pairs.logits, people[held.users])
+    own = tastes(held.pairs.logits(gains.answers, gains.tuned), people[held.users])
     lent = np.random.default_rng(seed).permutation(len(people))[: min(len(people), 10)]
-    tasted = [
-        tastes(gains.answers * held.flawed.logits, np.tile(people[one], (len(held.flawed.flaws), 1))) for one in lent
-    ]
+    logits = held.flawed.logits(gains.answers, gains.tuned)
+    tasted = [tastes(logits, np.tile(people[one], (len(held.flawed.flaws), 1))) for one in lent]
     nobody = np.zeros(len(held.flawed.flaws))
     parts = [(own, held.pairs.flaws, 1.0), (nobody, held.flawed.flaws, _NOBODY)]
     parts += [(one, held.flawed.flaws, _LENT / len(tasted)) for one in tasted]

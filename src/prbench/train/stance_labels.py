@@ -5,6 +5,7 @@ pairs' `axis` and `pole` tags; and the posts that its rubric aspects name as evi
 the stance, and it is not known which.
 """
 
+import itertools
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -31,6 +32,16 @@ class Labelled(NamedTuple):
     """A text in pieces, and the stances that at least one of them is known to show."""
 
     pieces: tuple[str, ...]
+    stances: tuple[Stance, ...]
+
+
+class Difference(NamedTuple):
+    """Two answers and what they differ in: axes with the side of the first."""
+
+    question: str
+    """Question or situation of both."""
+    one: str
+    two: str
     stances: tuple[Stance, ...]
 
 
@@ -91,10 +102,12 @@ def labelled(
     """
     known = [passage for passage in passages if passage.axis in axes.poles]
     kinds = {"post", *(["answer"] if answers else [])}
-    shown = [_shown(passage, axes) for passage in known if passage.kind in kinds]
+    written = passage_stances([passage for passage in known if passage.kind in kinds], axes)
+    shown = [Labelled((text,), stances) for text, stances in written.items()]
     found = shown if join is None else joined(shown, join)
     if wishes:
-        found += [_shown(passage, axes) for passage in known if passage.kind == "wish"]
+        asked = passage_stances([passage for passage in known if passage.kind == "wish"], axes)
+        found += [Labelled((text,), stances) for text, stances in asked.items()]
         lines = {aspect_line(aspect): stance for pair in pairs for stance, aspect in stated(pair, axes)}
         found += [Labelled((line,), (stance,)) for line, stance in lines.items()]
     if answers:
@@ -107,8 +120,13 @@ def labelled(
     return found
 
 
-def _shown(passage: Passage, axes: Axes) -> Labelled:
-    return Labelled((passage.text,), (axes.stance(passage.axis, passage.pole),))
+def passage_stances(passages: Iterable[Passage], axes: Axes) -> dict[str, tuple[Stance, ...]]:
+    """The stances that passages were written to show; one that shows several is there once for each."""
+    found: dict[str, set[Stance]] = {}
+    for passage in passages:
+        if passage.axis in axes.poles:
+            found.setdefault(passage.text, set()).add(axes.stance(passage.axis, passage.pole))
+    return {text: tuple(sorted(stances)) for text, stances in found.items()}
 
 
 def joined(texts: Sequence[Labelled], seed: int) -> list[Labelled]:
@@ -173,3 +191,20 @@ def answer_stances(pairs: Iterable[Pair], axes: Axes) -> dict[str, tuple[Stance,
                 found.setdefault(pair.chosen, set()).add(stance)
                 found.setdefault(pair.rejected, set()).add(stance._replace(side=-stance.side))
     return {text: tuple(sorted(stances)) for text, stances in found.items()}
+
+
+def differences(pairs: Sequence[Pair], passages: Sequence[Passage], axes: Axes) -> list[Difference]:
+    """All pairs of sound answers whose difference is known: of a question of the split, or of one situation."""
+    answers = [passage for passage in passages if passage.kind == "answer"]
+    told, asked = answer_stances(pairs, axes) | passage_stances(answers, axes), dict[str, dict[str, None]]()
+    for pair in sorted(pairs, key=lambda pair: pair.question):
+        asked.setdefault(pair.question, {}).update(dict.fromkeys((pair.chosen, pair.rejected)))
+    for passage in answers:
+        asked.setdefault(passage.situation, {})[passage.text] = None
+    found = []
+    for question, texts in asked.items():
+        for one, two in itertools.combinations(sorted(texts), 2):
+            opposite = {stance._replace(side=-stance.side) for stance in told.get(two, ())}
+            if apart := tuple(sorted(opposite.intersection(told.get(one, ())))):
+                found.append(Difference(question, one, two, apart))
+    return found

@@ -11,9 +11,9 @@ from prbench.data.passages import Passage, load_passages
 from prbench.data.portion import Portion
 from prbench.errors import ConfigError, ModelError
 from prbench.files import checked, read_json, replacing_folder
-from prbench.models.personal.shipped import TUNING
+from prbench.models.personal.shipped import ENCODER, TUNING
 from prbench.train.leaks import check_splits
-from prbench.train.stance_labels import Axes, Labelled, answer_stances, labelled
+from prbench.train.stance_labels import Axes, Labelled, answer_stances, differences, labelled
 from prbench.train.train import learned_from, of_split
 from prbench.types import Pair
 
@@ -55,10 +55,11 @@ def tune(
 
     axes = Axes.of(pairs)
     texts, told = _texts(options, pairs, written, axes), answered(pairs, flawed)
-    if not texts and not told:
+    differing = differences(pairs, written, axes) if options.differences else []
+    if not texts and not told and not differing:
         raise ConfigError(
-            "there is nothing to tune the encoder on: no texts, and no flawed answers",
-            hint="leave --setting stances=false out, or name a suite of flawed answers: --setting flaws=generic",
+            "there is nothing to tune the encoder on: no texts, no differences of answers, and no flawed answers",
+            hint="leave --setting stances=false out, or add --setting differences=true or --setting flaws=generic",
         )
     encoder = load_encoder(options.base, ModelOptions(device="cpu"))  # where its head and its batches are
     if not isinstance(encoder, SentenceEncoder):
@@ -66,7 +67,7 @@ def tune(
             f"{options.base!r} cannot be tuned", hint="name a sentence encoder: --encoder embed:minilm or embed:DIR"
         )
     held_out = list(answer_stances(held, axes).items()) if texts else []
-    tuning = Tuning(options, texts, axes, held_out, encoder, out, flawed=told, portion=portion.told)
+    tuning = Tuning(options, texts, axes, held_out, encoder, out, differing, told, portion.told)
     tuning.run(listener)
     return tuning
 
@@ -90,7 +91,7 @@ class Adopted(NamedTuple):
     """Reference of a model to its encoder."""
 
     address: str
-    """`encoder`, perhaps with its head, where a tuned one was copied into the model's folder."""
+    """Its folder in the model's, perhaps with its head, where a tuned one was copied there."""
     extra_texts: int = 0
     """Texts it was tuned on."""
     aspects: bool = False
@@ -118,17 +119,17 @@ def taught(portion: Portion, *encoders: Adopted) -> dict[str, Any]:
     return portion.model_copy(update={"reserve": reserve}).told
 
 
-def adopt_encoder(address: str, folder: Path) -> Adopted:
+def adopt_encoder(address: str, folder: Path, name: str = ENCODER) -> Adopted:
     """Copy an encoder that was tuned here into a model's folder, so that the folder is all one needs to score."""
     source = _source(address)
     if not (source / TUNING).is_file():
         return Adopted(address)
-    target = folder / "encoder"
+    target = folder / name
     if not target.is_dir():
         with replacing_folder(target) as partial:
             shutil.copytree(source, partial, dirs_exist_ok=True)
     _, hash_, head = address.partition("#")
-    return tuned_on(address)._replace(address=f"encoder{hash_}{head}")
+    return tuned_on(address)._replace(address=f"{name}{hash_}{head}")
 
 
 def _source(address: str) -> Path:

@@ -1,8 +1,9 @@
-"""What an encoder is tuned for: the stances of texts, and of two answers the one that is not flawed.
+"""What an encoder is tuned for: the stances of texts, what two answers differ in, and which of them is not flawed.
 
 For each axis a softmax over first pole, nothing, second pole. Of a text in pieces some piece must show the stance,
 1 − Π(1 − P(piece)), and none the opposite. The axes that a text is not labelled for count as "nothing", with a weight:
-a passage about money may also say something about time. Soundness f is one number: log σ(f(sound) − f(flawed)), and
+a passage about money may also say something about time. What answers a and b differ in is a softmax over axes and
+sides of gₖ(|a − b|) ± mₖ(a − b), as in `contrast`. Soundness f is one number: log σ(f(sound) − f(flawed)), and
 sound answers to one question are held together.
 """
 
@@ -12,11 +13,15 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from prbench.train.stance_labels import Labelled, Stance
+from prbench.train.stance_labels import Difference, Labelled, Stance
 from prbench.types import Pair
 
 EQUAL = 0.1
 """Weight of the squared difference in f between sound answers to one question."""
+
+
+_SMALL = 0.02
+"""Spread of the weights that tell differences, before they have learned."""
 
 
 class Answered(NamedTuple):
@@ -55,7 +60,11 @@ class Heads(nn.Module):
     def __init__(self, width: int, axes: int) -> None:
         super().__init__()
         self.stances = nn.Linear(width, 3 * axes)
+        self.margin = nn.Linear(width, axes, bias=False)
+        self.size = nn.Linear(width, axes)
         self.flaw = nn.Linear(width, 1, bias=False)
+        for layer in (self.margin, self.size):
+            nn.init.normal_(layer.weight, std=_SMALL)
         nn.init.zeros_(self.flaw.weight)
 
     def shares(self, vectors_ND: Tensor) -> Tensor:
@@ -63,9 +72,21 @@ class Heads(nn.Module):
         logits: Tensor = self.stances(vectors_ND)
         return logits.unflatten(-1, (-1, 3)).softmax(-1)
 
+    def apart(self, one_ND: Tensor, two_ND: Tensor) -> Tensor:
+        """Logits of what texts differ in: the first on the second side of an axis, or on its first, (N, 2 K)."""
+        change = one_ND - two_ND
+        margin, size = self.margin(change), self.size(change.abs())
+        return torch.cat([size + margin, size - margin], dim=-1)
+
     def arrays(self) -> dict[str, Tensor]:
-        """The weights, as `embed:DIR#stances` reads them."""
-        found = {"weight": self.stances.weight, "bias": self.stances.bias, "flaw": self.flaw.weight[0]}
+        """The weights, as `embed:DIR#stances` and `contrast` read them."""
+        found = {
+            "weight": self.stances.weight,
+            "bias": self.stances.bias,
+            "sides": torch.stack([self.margin.weight.T, self.size.weight.T], dim=1),
+            "sides_bias": self.size.bias,
+            "flaw": self.flaw.weight[0],
+        }
         return {name: value.detach().contiguous() for name, value in found.items()}
 
 
@@ -84,9 +105,12 @@ class TuningLoss:
     ) -> None:
         self._heads, self._vectors, self._index, self._silence = heads, vectors, index, silence
 
-    def __call__(self, texts: Sequence[Labelled], answers: Sequence[Answered]) -> Tensor:
+    def __call__(
+        self, texts: Sequence[Labelled], differing: Sequence[Difference], answers: Sequence[Answered]
+    ) -> Tensor:
         """Loss of a step."""
         loss = self.stances(texts) if texts else torch.zeros(())
+        loss = loss + self.differences(differing) if differing else loss
         return loss + self.flaws(answers) if answers else loss
 
     def stances(self, batch: Sequence[Labelled]) -> Tensor:
@@ -108,10 +132,27 @@ class TuningLoss:
             loss = loss - _log(1 - (1 - known).prod()) - (_log(1 - opposite).mean() if len(known) > 1 else 0.0)
         return loss
 
+    def differences(self, batch: Sequence[Difference]) -> Tensor:
+        """Loss of what pairs of answers differ in, a mean over the pairs."""
+        found = self._each([text for pair in batch for text in (pair.one, pair.two)])
+        one = torch.stack([found[pair.one] for pair in batch])
+        two = torch.stack([found[pair.two] for pair in batch])
+        logits = self._heads.apart(one, two)
+        labels = torch.zeros_like(logits)
+        for row, pair in enumerate(batch):
+            for axis, side in pair.stances:
+                labels[row, self._index[axis] + (0 if side > 0 else len(self._index))] = 1 / len(pair.stances)
+        return -(logits.log_softmax(-1) * labels).sum(-1).mean()
+
+    def _each(self, texts: Sequence[str]) -> dict[str, Tensor]:
+        """The vector of each distinct text."""
+        distinct = list(dict.fromkeys(texts))
+        return dict(zip(distinct, self._vectors(distinct), strict=True))
+
     def flaws(self, batch: Sequence[Answered]) -> Tensor:
         """Loss of soundness: flawed answers stand below the sound ones of their question, and those stand together."""
-        texts = list(dict.fromkeys(text for one in batch for text in (*one.sound, *one.flawed)))
-        found = dict(zip(texts, self._heads.flaw(self._vectors(texts))[:, 0], strict=True))
+        vectors = self._each([text for one in batch for text in (*one.sound, *one.flawed)])
+        found = {text: self._heads.flaw(vector)[0] for text, vector in vectors.items()}
         apart = [found[good] - found[bad] for one in batch for good in one.sound for bad in one.flawed]
         loss = nn.functional.softplus(-torch.stack(apart)).mean()
         alike = [found[two] - found[good] for one in batch for good, two in _couples(one.sound)]

@@ -42,7 +42,7 @@ def load(rest: str, options: ModelOptions) -> "SimilarityRater":
 def load_encoder(rest: str, options: ModelOptions | None = None) -> "SentenceEncoder | StanceEncoder":
     """Open the encoder behind `embed:REST`, for `prbench.rank.Dense` and other uses of vectors.
 
-    `embed:DIR#stances` and `embed:DIR#flaw` read one that `prbench train encoder` tuned through its heads.
+    `embed:DIR#stances` reads one that `prbench train encoder` tuned through its head.
 
     Example:
         >>> load_encoder("./no/such/folder")
@@ -51,8 +51,8 @@ def load_encoder(rest: str, options: ModelOptions | None = None) -> "SentenceEnc
         ...
     """
     name, _, head = rest.partition("#")
-    if head not in ("", "flaw", "stances", "stances+vectors"):
-        raise ModelError(f"embed:{rest}: unknown head {head!r}", hint="known: #flaw, #stances, #stances+vectors")
+    if head not in ("", "stances", "stances+vectors"):
+        raise ModelError(f"embed:{rest}: unknown head {head!r}", hint="known: #stances, #stances+vectors")
     encoder = _open(name, options or ModelOptions())
     return StanceEncoder(encoder, Path(name).expanduser(), head) if head else encoder
 

@@ -2,17 +2,18 @@
 
 Of two answers a and b it says how probable it is that they are told apart by axis k with a on its second side,
 P(k, +), or on its first, P(k, −): a softmax over 2 K classes of z(k, ±) = gₖ(|a − b|) ± mₖ(a − b), linear in the
-answers' traits. Of the user it says how far the odds are for the second side, Lₖ, the sum over posts, statements and
-judged pairs. A text shows the first side of an axis, nothing, or the second: a softmax over the sum of what its terms
-say and, where there is one, what an encoder that was tuned to tell stances says of the whole text. It adds
-log((P(second) + ε) / (P(first) + ε)): a text that says nothing adds nothing. What the user prefers is then the mixture
+answers' traits and, where an encoder was tuned to read answers, in its vectors. Of the user it says how far the odds
+are for the second side, Lₖ, the sum over posts, statements and judged pairs. A text shows the first side of an axis,
+nothing, or the second: a softmax over the sum of what its terms say and, where there is one, what an encoder that was
+tuned to tell stances says of the whole text. It adds log((P(second) + ε) / (P(first) + ε)): a text that says nothing
+adds nothing. What the user prefers is then the mixture
 
     P(a ≻ b | user) = Σₖ P(k, +) σ(Lₖ) + P(k, −) σ(−Lₖ),
 
 with the log-odds T. What statements say by themselves, whatever the axes, is added to T: how much nearer they are to a
-than to b. What all users prefer goes before taste: F = f(a) − f(b), told by an encoder that was tuned for it or linear
-in the vectors, are the log-odds that b is flawed, where one of them is, and a share q(|F|) of the pairs is decided by
-that: P = q σ(F) + (1 − q) σ(T). To its log-odds is added s = h(b) − h(a), where h = log(1 + eᵘ) and eᵘ is the sum of
+than to b. What all users prefer goes before taste: F = f(a) − f(b), linear in the tuned vectors or else in the plain
+ones, are the log-odds that b is flawed, where one of them is, and a share q(|F|) of the pairs is decided by that:
+P = q σ(F) + (1 − q) σ(T). To its log-odds is added s = h(b) − h(a), where h = log(1 + eᵘ) and eᵘ is the sum of
 two odds, each log-linear in the counts: that a text is broken (empty, repeated, garbled, pasted), and that it answers
 another question. Of two answers s is nearly 0; where it is not, nothing else counts: the rest is weighed by
 1 − tanh²(s / 2). Swapping the answers changes the sign of the margin and nothing else. An answer in a list has the mean
@@ -38,6 +39,7 @@ DOUBT = 0.02
 """ε: how probable either side is at least, so that no text settles an axis by itself."""
 _DOUBT = 1.0
 """Level that u must exceed for an answer alone."""
+_STEPS = 127
 _TRUST = 0.9
 """Probability that a judged pair was decided by the side the user stands on."""
 
@@ -93,13 +95,15 @@ class Contrast:
         self.axes = {axis: tuple(poles) for axis, poles in axes.items()}
         vocabulary = bytes(weights["vocabulary"]).decode().split(SEPARATOR)
         self.grams = NGrams.kept(vocabulary, weights["term_weights"].astype(np.float64))
-        self._sides = weights["sides"]
+        self._sides = whole(weights["sides"], weights["sides_scale"])
         """Weights of mₖ and gₖ on each trait, (terms + counts + vector, 2, K)."""
+        self._tuned_sides: Floats = weights["tuned_sides"].astype(np.float64)
+        """Weights of mₖ and gₖ on the tuned vector, (its width, 2, K)."""
         self._bias: Floats = weights["bias"].astype(np.float64)
-        self._texts = weights["texts"]
+        self._texts = whole(weights["texts"], weights["texts_scale"])
         """Log-odds of either side against nothing that each term of a text adds, (terms + 1, K, 2)."""
         self._flaw: Floats = weights["flaw"].astype(np.float64)
-        """Weights of f on the vector, and on what an encoder that was tuned for it says of the answer."""
+        """Weights of f on the vector and on the tuned one."""
         self._spoilt: Floats = weights["spoilt"].astype(np.float64)
         """Weights of u on the counts, and its start: of broken texts, of misplaced answers, (2, COUNTS + 1)."""
         self._typical: Floats = weights["typical"].astype(np.float64)
@@ -116,8 +120,10 @@ class Contrast:
         dense = one.dense - two.dense
         weights = self._sides[columns].astype(np.float64)
         below = self._sides[len(self.grams.vocabulary) :].astype(np.float64)
-        margin = values @ weights[:, 0] + dense @ below[:, 0]
+        tuned = one.tuned - two.tuned
+        margin = values @ weights[:, 0] + dense @ below[:, 0] + tuned @ self._tuned_sides[:, 0]
         apart = np.abs(values) @ weights[:, 1] + np.abs(dense) @ below[:, 1] + self._bias
+        apart = apart + np.abs(tuned) @ self._tuned_sides[:, 1]
         logits = np.stack([apart + margin, apart - margin])
         shares = np.exp(logits - logits.max())
         return np.asarray(shares / shares.sum())
@@ -131,7 +137,7 @@ class Contrast:
 
     def flaw(self, one: Traits) -> float:
         """f: how good the content is, as far as all users are concerned."""
-        return float(one.vector @ self._flaw[:-1] + one.sound * self._flaw[-1])
+        return float(np.concatenate([one.vector, one.tuned]) @ self._flaw)
 
     def spoilt(self, one: Traits) -> float:
         """u: log-odds that a text is no answer at all."""
@@ -141,6 +147,7 @@ class Contrast:
         """The reward of one answer against the typical one."""
         below = self._sides[len(self.grams.vocabulary) :, 0].astype(np.float64)
         own = one.terms.values @ self._sides[one.terms.columns, 0].astype(np.float64) + one.dense @ below
+        own = own + one.tuned @ self._tuned_sides[:, 0]
         preferred = self._alone * float(2 * np.tanh(person.odds / 2) @ (own - self._typical[:-1]))
         preferred += self._near * float(person.wish @ one.vector)
         flaw = self._soundness.trust * (self.flaw(one) - self._typical[-1])
@@ -167,6 +174,25 @@ class Contrast:
         row = self.grams.row(text)
         known = self._texts[row.columns].astype(np.float64)
         return np.asarray(np.einsum("t,tks->ks", row.values, known) + self._texts[-1])
+
+
+def in_bytes(weights: Floats) -> tuple[Any, Any]:
+    """Keep weights as a byte each with a scale for each row.
+
+    Example:
+        >>> kept, scale = in_bytes(np.array([[1.0, -0.5], [0.0, 0.0]]))
+        >>> kept.tolist(), whole(kept, scale).round(2).tolist()
+        ([[127, -64], [0, 0]], [[1.0, -0.5], [0.0, 0.0]])
+    """
+    scale = np.abs(weights).reshape(len(weights), -1).max(1, initial=0) / _STEPS
+    rows = (-1, *[1] * (weights.ndim - 1))
+    kept = np.round(weights / np.maximum(scale, 1e-12).reshape(rows)).astype(np.int8)
+    return kept, scale.astype(np.float32)
+
+
+def whole(kept: Any, scale: Any) -> Any:
+    """Return the weights of which bytes and scales were kept."""
+    return kept * scale.reshape(-1, *[1] * (kept.ndim - 1)).astype(np.float32)
 
 
 def stance_logits(stances: TextEncoder, texts: Sequence[str], axes: int) -> Floats:

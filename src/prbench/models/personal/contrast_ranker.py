@@ -45,16 +45,16 @@ class ContrastRanker:
         self._folder = folder
         self._address = address or f"personal:{folder}"
         self._encoder = open_encoder(record, folder, options)
-        self._stances, self._flaws = (open_tuned(folder, record, options, name) for name in ("stances", "flaws"))
+        self._stances, self._answers = (open_tuned(folder, record, options, name) for name in ("stances", "answers"))
         self.contrast = open_contrast(folder, record, self._address, self._encoder, self._stances)
-        self._reader = TraitReader(self.contrast.grams, self._encoder, self._flaws)
+        self._reader = TraitReader(self.contrast.grams, self._encoder, self._answers)
         self._judged: dict[str, tuple[Judgment, ...]] = {}
         self._persons: dict[tuple[object, ...], Leaning] = {}
         self._lists: dict[tuple[object, ...], list[Traits]] = {}
 
     @property
     def _encoders(self) -> tuple[TextEncoder | None, ...]:
-        return self._encoder, self._stances, self._flaws
+        return self._encoder, self._stances, self._answers
 
     @cached_property
     def card(self) -> ModelCard:
@@ -191,7 +191,7 @@ def _make_room(kept: dict[Any, Any]) -> None:
 
 
 def open_tuned(folder: Path, record: artifact.PersonalRecord, options: ModelOptions, name: str) -> TextEncoder | None:
-    """The tuned encoder that reads posts and statements (`stances`), or answers (`flaws`), where there is one."""
+    """The tuned encoder that reads posts and statements (`stances`), or answers (`answers`), where there is one."""
     from prbench.models.registry import load_encoder
 
     if not record.settings.get(name):

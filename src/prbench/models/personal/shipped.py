@@ -1,7 +1,7 @@
 """`personal:reference`: the model that ships with the package, as what it learned beside an encoder that it does not.
 
 The encoder is pulled as for `embed:minilm`. A model over the plain encoder is read where it lies in the package. Of a
-model over a tuned one the package holds the method's weights, the encoder's heads and the change of its layers, and on
+model with tuned ones the package holds the method's weights, the encoders' heads and the change of their layers, and on
 first use they are joined with the encoder into an ordinary model folder in the cache.
 """
 
@@ -16,7 +16,10 @@ from prbench.models.personal.stance_encoder import AXES, HEAD
 
 DELTA = "delta.safetensors"
 TUNING = "tuning.json"
-_PACKED = (f"encoder/{HEAD}", f"encoder/{AXES}", f"encoder/{DELTA}", f"encoder/{TUNING}", artifact.WEIGHTS)
+ENCODER, POSTS, ANSWERS = "encoder", "posts", "answers"
+"""Folders of tuned encoders in a model's: the one its vectors come from, and those that read posts and answers."""
+_PACKED = (HEAD, AXES, DELTA, TUNING)
+"""Files that are kept of a tuned encoder."""
 
 
 def is_shipped(name: str) -> bool:
@@ -33,11 +36,12 @@ def is_shipped(name: str) -> bool:
 def unpack(name: str, *, source: Path | None = None, target: Path | None = None) -> Path:
     """The model's folder: in the package, or in the cache, joined from what ships and its encoder on first use."""
     packed = source or SHIPPED / name
-    if (packed / artifact.RECORD).is_file() and not (packed / "encoder").is_dir():
-        return packed
-    if missing := [file for file in (*_PACKED, artifact.RECORD) if not (packed / file).is_file()]:
+    kept = _kept(packed)
+    if missing := [file for file in (*kept, artifact.RECORD) if not (packed / file).is_file()]:
         raise ModelError(f"personal:{name}: {str(packed / missing[0])!r} is missing", hint="install the package again")
-    contents = {file: files.read_bytes(packed / file).hex() for file in (*_PACKED, artifact.RECORD)}
+    if kept == [artifact.WEIGHTS]:
+        return packed
+    contents = {file: files.read_bytes(packed / file).hex() for file in (*kept, artifact.RECORD)}
     folder = target or cache_folder() / "models" / f"personal-{name}-{digest(contents)[:12]}"
     if (folder / artifact.RECORD).is_file():
         return folder
@@ -48,15 +52,34 @@ def unpack(name: str, *, source: Path | None = None, target: Path | None = None)
     return folder
 
 
+def _kept(folder: Path) -> list[str]:
+    """The files of a model that ship, but for its record."""
+    tuned = [name for name in (ENCODER, POSTS, ANSWERS) if (folder / name).is_dir()]
+    return [artifact.WEIGHTS, *(f"{name}/{file}" for name in tuned for file in _PACKED)]
+
+
 def _join(packed: Path, folder: Path, address: str) -> None:
+    from prbench.models.revision import folder_revision
+
+    for file in _kept(packed):
+        if file.endswith(DELTA):
+            _join_encoder((packed / file).parent, (folder / file).parent, address)
+    for file in _kept(packed):
+        shutil.copyfile(packed / file, folder / file)
+    record = artifact.read_record(packed, address)
+    if _over_it(record):
+        record = record.model_copy(update={"encoder_revision": folder_revision(folder / ENCODER)})
+    artifact.save_record(folder, record)
+
+
+def _join_encoder(packed: Path, folder: Path, address: str) -> None:
     from prbench.config import ModelOptions
     from prbench.models.local.checkpoint import quiet
     from prbench.models.local.embed import SentenceEncoder
     from prbench.models.personal.delta import add_delta
     from prbench.models.registry import load_encoder
-    from prbench.models.revision import folder_revision
 
-    tuning = files.read_json(packed / "encoder" / TUNING, raises=ModelError, hint="install the package again")
+    tuning = files.read_json(packed / TUNING, raises=ModelError, hint="install the package again")
     base = load_encoder(tuning["options"]["base"], ModelOptions(device="cpu"))
     if not isinstance(base, SentenceEncoder) or base.checkpoint.revision != tuning["base_revision"]:
         raise ModelError(
@@ -64,38 +87,27 @@ def _join(packed: Path, folder: Path, address: str) -> None:
             hint="pull it again (`prbench models pull minilm`), or train the model here with `make reference`",
         )
     model = base._model
-    add_delta(model, files.load_tensors(packed / "encoder" / DELTA, raises=ModelError))
+    add_delta(model, files.load_tensors(packed / DELTA, raises=ModelError))
     with quiet():
-        model.save_pretrained(folder / "encoder")
-        base.checkpoint.tokenizer.save_pretrained(folder / "encoder")
-    for name in _PACKED:
-        shutil.copyfile(packed / name, folder / name)
-    record = artifact.read_record(packed, address)
-    if _over_it(record):
-        record = record.model_copy(update={"encoder_revision": folder_revision(folder / "encoder")})
-    artifact.save_record(folder, record)
+        model.save_pretrained(folder)
+        base.checkpoint.tokenizer.save_pretrained(folder)
 
 
 def _over_it(record: artifact.PersonalRecord) -> bool:
-    """Whether the model's vectors come from the tuned encoder; `contrast` reads only posts or flaws by it."""
-    return record.encoder.partition("#")[0] == "encoder"
+    """Whether the model's vectors come from the tuned encoder; `contrast` reads posts and answers by its own."""
+    return record.encoder.partition("#")[0] == ENCODER
 
 
 def pack(folder: Path, target: Path) -> None:
     """Keep of a trained model what `unpack` needs; the record comes last."""
     record = artifact.read_record(folder, f"personal:{folder}")
-    tuned = record.settings.get("stances") or record.settings.get("flaws")
-    if not _over_it(record) and not tuned:  # over the plain encoder, which is pulled
-        target.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(folder / artifact.WEIGHTS, target / artifact.WEIGHTS)
-        artifact.save_record(target, record)
-        return
-    if missing := [name for name in _PACKED if not (folder / name).is_file()]:
+    kept = _kept(folder)
+    if missing := [name for name in kept if not (folder / name).is_file()]:
         raise ModelError(
             f"{str(folder)!r} cannot be packed: {missing[0]} is missing",
             hint="only a model over an encoder that was tuned here can (`make reference`)",
         )
-    (target / "encoder").mkdir(parents=True, exist_ok=True)
-    for name in _PACKED:
+    for name in kept:
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(folder / name, target / name)
     artifact.save_record(target, record.model_copy(update={"encoder_revision": ""} if _over_it(record) else {}))

@@ -1,8 +1,7 @@
-"""`embed:DIR#stances`, `embed:DIR#flaw`: an encoder that was tuned by `prbench train encoder`, read through its heads.
+"""`embed:DIR#stances`: an encoder that was tuned by `prbench train encoder`, read through its head.
 
 A text becomes, for each axis, the probability that it stands at the first pole, then for each axis that it stands at
 the second; what is left to 1 is that it says nothing about the axis. `#stances+vectors` adds the encoder's own vector.
-By `#flaw` it becomes one number: how sound it is as an answer.
 """
 
 from collections.abc import Sequence
@@ -22,12 +21,12 @@ _TUNE = "tune an encoder with `prbench train encoder -o DIR`"
 
 
 class StanceEncoder:
-    """Maps texts to stances on named axes, or to how sound they are.
+    """Maps texts to stances on named axes.
 
     Args:
         encoder: The tuned encoder, whose vectors have length 1.
         folder: Folder of its head.
-        head: `stances`, `stances+vectors` or `flaw`.
+        head: `stances` or `stances+vectors`.
     """
 
     def __init__(self, encoder: TextEncoder, folder: Path, head: str = "stances") -> None:
@@ -40,7 +39,7 @@ class StanceEncoder:
         self._head = head
         weights = load_tensors(folder / HEAD, kind="numpy", raises=ModelError, hint=_TUNE)
         with checked(folder / HEAD, raises=ModelError, hint=_TUNE):
-            self._weight, self._bias, self._flaw = weights["weight"], weights["bias"], weights["flaw"]
+            self._weight, self._bias = weights["weight"], weights["bias"]
         named = read_json(folder / AXES, raises=ModelError, hint=_TUNE)
         with checked(folder / AXES, raises=ModelError, hint=_TUNE):
             self.poles: dict[str, tuple[str, str]] = {axis: (one, two) for axis, (one, two) in named.items()}
@@ -65,11 +64,9 @@ class StanceEncoder:
         return float(self._encoder.foreseen_seconds(tokens, length))  # type: ignore[attr-defined]
 
     def encode(self, texts: Sequence[str]) -> Vectors:
-        """P(first pole) of every axis, then P(second pole) of every axis, one row each; or one number by `#flaw`."""
+        """P(first pole) of every axis, then P(second pole) of every axis, one row each."""
         vectors = self._encoder.encode(texts)
         scaled = vectors * np.sqrt(vectors.shape[1])
-        if self._head == "flaw":
-            return np.asarray(scaled @ self._flaw[:, None], dtype=np.float32)
         logits = scaled @ self._weight.T + self._bias
         logits = logits.reshape(len(vectors), len(self.poles), 3)
         shares = np.exp(logits - logits.max(-1, keepdims=True))

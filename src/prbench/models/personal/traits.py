@@ -29,6 +29,7 @@ _RUN = 5
 COUNTS, TELLING = 21, 7
 """Number of counts, and of those, the last ones, that tell whether a text is an answer at all."""
 _ANYTHING = "width"
+_NOTHING: Floats = np.zeros(0)
 
 
 class Traits(NamedTuple):
@@ -37,8 +38,8 @@ class Traits(NamedTuple):
     terms: SparseRow
     dense: Floats
     """Counts, then the vector, scaled."""
-    sound: float = 0.0
-    """Soundness by a tuned encoder; 0 where there is none."""
+    tuned: Floats = _NOTHING
+    """Vector by an encoder that was tuned to read answers; empty where there is none."""
 
     @property
     def vector(self) -> Floats:
@@ -52,18 +53,18 @@ class TraitReader:
     Args:
         grams: The terms that are known.
         encoder: Maps texts to vectors of length 1.
-        flaws: An encoder that was tuned to say how sound a text is as an answer.
+        tuned: An encoder that was tuned to read answers.
     """
 
-    def __init__(self, grams: NGrams, encoder: TextEncoder, flaws: TextEncoder | None = None) -> None:
+    def __init__(self, grams: NGrams, encoder: TextEncoder, tuned: TextEncoder | None = None) -> None:
         self.grams = grams
         self._encoder = encoder
-        self._flaws = flaws
+        self._tuned = tuned
 
     def read(self, question: str, answers: Sequence[str], posts: Sequence[str] = ()) -> list[Traits]:
         """The traits of answers to one question for a user with these posts."""
-        vectors = self._vectors([question, *answers])
-        sounds = self._sounds(answers)
+        vectors = _vectors(self._encoder, [question, *answers])
+        tuned = np.zeros((len(answers), 0)) if self._tuned is None else _vectors(self._tuned, answers)
         runs = {run for post in posts for run in _runs(words(post))}
         return [
             Traits(
@@ -74,29 +75,14 @@ class TraitReader:
                         VECTOR_SCALE * vector,
                     ]
                 ),
-                sound,
+                own * math.sqrt(max(len(own), 1)),
             )
-            for answer, vector, sound in zip(answers, vectors[1:], sounds, strict=True)
+            for answer, vector, own in zip(answers, vectors[1:], tuned, strict=True)
         ]
 
     def prepare(self, texts: Sequence[str]) -> None:
         """Embed everything that will be asked for in one go."""
         self._encoder.encode(list(dict.fromkeys(text for text in texts if words(text))))
-
-    def _vectors(self, texts: Sequence[str]) -> Floats:
-        """The vector of each text; zeros for a text without words."""
-        told = [text for text in texts if words(text)]
-        vectors = self._encoder.encode(told or [_ANYTHING]).astype(np.float64)
-        found = np.zeros((len(texts), vectors.shape[1]))
-        found[[place for place, text in enumerate(texts) if words(text)]] = vectors[: len(told)]
-        return found
-
-    def _sounds(self, answers: Sequence[str]) -> list[float]:
-        told = [answer for answer in answers if words(answer)]
-        if self._flaws is None or not told:
-            return [0.0] * len(answers)
-        found = dict(zip(told, self._flaws.encode(told)[:, 0].tolist(), strict=True))
-        return [float(found.get(answer, 0.0)) for answer in answers]
 
     def _counts(self, question: str, answer: str, nearness: float, runs: set[tuple[str, ...]]) -> Floats:
         found, asked = words(answer), set(words(question))
@@ -128,6 +114,15 @@ class TraitReader:
                 5 * _share([run in runs for run in own_runs]),
             ]
         )
+
+
+def _vectors(encoder: TextEncoder, texts: Sequence[str]) -> Floats:
+    """The vector of each text; zeros for a text without words."""
+    told = [text for text in texts if words(text)]
+    vectors = encoder.encode(told or [_ANYTHING]).astype(np.float64)
+    found = np.zeros((len(texts), vectors.shape[1]))
+    found[[place for place, text in enumerate(texts) if words(text)]] = vectors[: len(told)]
+    return found
 
 
 def _share(flags: Sequence[bool]) -> float:
