@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -30,6 +30,8 @@ Planning = Callable[[int, int], None]
 
 _TOLD = 64
 """Pairs after which planning is told how far it is."""
+_MOST_KNOWN = 65_536
+"""Keys of answers that are remembered: both halves of a couple show the same ones."""
 
 
 class RecordTask(NamedTuple):
@@ -49,12 +51,16 @@ class Tasks(Sequence[RecordTask]):
     """All records to be made, by column."""
 
     def __init__(self) -> None:
-        self._columns: tuple[list[object], ...] = tuple([] for _ in RecordTask._fields)
+        self._columns: tuple[list[Any], ...] = tuple([] for _ in RecordTask._fields)
 
     def add(self, task: RecordTask) -> None:
         """Add one more task."""
         for column, value in zip(self._columns, task, strict=True):
             column.append(value)
+
+    def values(self, place: int) -> list[Any]:
+        """All fields of a task, in their order."""
+        return [column[place] for column in self._columns]
 
     @property
     def keys(self) -> Sequence[tuple[str, ...]]:
@@ -65,7 +71,7 @@ class Tasks(Sequence[RecordTask]):
         return len(self._columns[0])
 
     def __getitem__(self, place: int) -> RecordTask:  # type: ignore[override]
-        return RecordTask._make(column[place] for column in self._columns)
+        return RecordTask._make(self.values(place))
 
 
 class Calls(Mapping[str, View]):
@@ -231,6 +237,7 @@ class _WorkPlanner:
         self._ids, self._users = suite.column("id"), suite.column("user")
         self._texts = [suite.column(name) for name in ("question", "chosen", "rejected")]
         self._turns = suite.column("turns")
+        self._known: dict[tuple[str, str], str] = {}
         self._plain = is_rater(model) and not isinstance(model, Jury) and builder.unlimited
         self.work = OpenWork(Calls(model, suite))
 
@@ -259,14 +266,25 @@ class _WorkPlanner:
     def _add_texts(self, place: int, name: str, slots: Sequence[tuple[Order, int]]) -> None:
         """Add the records of a pair of which a Rater is shown nothing but the texts, and which always fits."""
         question, chosen, rejected = [column[place] for column in self._texts]
-        turns, calls = self._turns[place], self.work.calls
+        calls = self.work.calls
         for order, repeat in slots:
-            one = self._keys.of(AnswerView(question, chosen, turns=turns), repeat)
-            two = self._keys.of(AnswerView(question, rejected, turns=turns), repeat)
+            one, two = self._key(place, question, chosen, repeat), self._key(place, question, rejected, repeat)
             calls.add(*((one, place, 0) if one <= two else (two, place, 1)))
             calls.add(*((two, place, 1) if one <= two else (one, place, 0)))
             asked = (one, two) if one != two else (one,)
             self.work.tasks.add(RecordTask(self._ids[place], name, order, repeat, asked, None, 0, ()))
+
+    def _key(self, place: int, question: str, answer: str, repeat: int) -> str:
+        """The key of a call that shows nothing but a question and an answer."""
+        turns = self._turns[place]
+        if repeat or turns:
+            return self._keys.of(AnswerView(question, answer, turns=turns), repeat)
+        if (key := self._known.get((question, answer))) is None:
+            key = self._keys.of(AnswerView(question, answer), repeat)
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[question, answer] = key
+        return key
 
     def _show(self, place: int, context: Context) -> ShownView | Unfit:
         if context.kind.source:
