@@ -136,9 +136,7 @@ class RowReader:
         """The rows by field, where all have plain texts."""
         self._cells(next(rows.rows()))
         nothing = [None] * len(rows.numbers)
-        cells = {
-            field: rows.columns.get(column, nothing) for field, column in self._columns_of[tuple(rows.columns)]
-        }
+        cells = {field: rows.columns.get(column, nothing) for field, column in self._columns_of[tuple(rows.columns)]}
         if any(cells["turns"]) or any(cells["split"]) or any(map(eq, cells["chosen"], cells["rejected"])):
             return None
         for field in ("id", "user", "question", "chosen", "rejected"):

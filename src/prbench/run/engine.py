@@ -2,7 +2,7 @@
 
 import math
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from itertools import islice
 from typing import Any, NamedTuple, Protocol
@@ -140,10 +140,10 @@ class Engine:
         shown = (shown_user, posts, dropped, tuple([outcome.raw for outcome in outcomes if outcome.raw]))
         calls = tuple([(key, use) for key, (_, use) in zip(keys, answers, strict=True)])
         if self._read is None:
-            return MadeRecord(*slot, *read_verdict(outcomes, order), *shown, (), calls)
+            return MadeRecord._make((*slot, *read_verdict(outcomes, order), *shown, (), calls))
         found = self._read(outcomes, order)
         read = ReadVerdict(**{name: found[name] for name in ReadVerdict._fields if name in found})
-        return MadeRecord(*slot, *read, *shown, found.get("jurors", ()), calls)
+        return MadeRecord._make((*slot, *read, *shown, found.get("jurors", ()), calls))
 
 
 class ReadVerdict(NamedTuple):

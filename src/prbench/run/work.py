@@ -53,8 +53,8 @@ class Tasks(Sequence[RecordTask]):
     def __init__(self) -> None:
         self._columns: tuple[list[Any], ...] = tuple([] for _ in RecordTask._fields)
 
-    def add(self, task: RecordTask) -> None:
-        """Add one more task."""
+    def add(self, *task: Any) -> None:
+        """Add one more task, given by all its fields."""
         for column, value in zip(self._columns, task, strict=True):
             column.append(value)
 
@@ -193,6 +193,8 @@ def plan_work(
     work, done = planner.work, done or Records()
     total, number = len(suite) * len(contexts), 0
     orders = _fixed_orders(model, both_orders)
+    always = [(order, repeat) for order in orders for repeat in range(repeats)] if not len(done) else []
+    """Orders and repeats of each pair, where they are the same of all."""
     texts = [suite.column(name) for name in ("id", "question", "chosen", "rejected")]
     for context in contexts:
         name = str(context)
@@ -200,13 +202,15 @@ def plan_work(
             number += 1
             if planning is not None and (number % _TOLD == 0 or number == total):
                 planning(number, total)
-            pair, question, chosen, rejected = [column[place] for column in texts]
-            slots = [
-                (order, repeat)
-                for order in orders or one_order(question, chosen, rejected, seed)
-                for repeat in range(repeats)
-                if not len(done) or done.status((pair, name, order, repeat)) in (None, "failed")
-            ]
+            slots = always
+            if not slots:
+                pair, question, chosen, rejected = [column[place] for column in texts]
+                slots = [
+                    (order, repeat)
+                    for order in orders or one_order(question, chosen, rejected, seed)
+                    for repeat in range(repeats)
+                    if done.status((pair, name, order, repeat)) in (None, "failed")
+                ]
             if slots:
                 planner.add(place, context, name, slots)
     unfit = [record for record in work.unfit if record.status == "invalid"]
@@ -261,7 +265,7 @@ class _WorkPlanner:
             for key in sorted(seats):  # the order of asking must not tell a model which answer is the chosen one
                 self.work.calls.add(key, place, seats[key], view, swapped)
             asked = tuple(seats)
-            self.work.tasks.add(RecordTask(pair, name, order, repeat, asked, whose, len(view.posts), shown.dropped))
+            self.work.tasks.add(pair, name, order, repeat, asked, whose, len(view.posts), shown.dropped)
 
     def _add_texts(self, place: int, name: str, slots: Sequence[tuple[Order, int]]) -> None:
         """Add the records of a pair of which a Rater is shown nothing but the texts, and which always fits."""
@@ -272,7 +276,7 @@ class _WorkPlanner:
             calls.add(*((one, place, 0) if one <= two else (two, place, 1)))
             calls.add(*((two, place, 1) if one <= two else (one, place, 0)))
             asked = (one, two) if one != two else (one,)
-            self.work.tasks.add(RecordTask(self._ids[place], name, order, repeat, asked, None, 0, ()))
+            self.work.tasks.add(self._ids[place], name, order, repeat, asked, None, 0, ())
 
     def _key(self, place: int, question: str, answer: str, repeat: int) -> str:
         """The key of a call that shows nothing but a question and an answer."""
