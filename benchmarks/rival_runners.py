@@ -160,14 +160,15 @@ def main() -> None:
     given = parser.parse_args()
     work = json.loads(given.work.read_text())
     os.environ["OMP_NUM_THREADS"] = str(work["threads"])
-    start = time.perf_counter()
+    clock = time.process_time if work["processor_time"] else time.perf_counter
+    start = clock()
     score = RUNNERS[given.name](work)
     score(work["first"])
-    found: dict[str, Any] = {"": {"opened_s": time.perf_counter() - start}}
+    found: dict[str, Any] = {"": {"opened_s": clock() - start}}
     for name, workload in work["workloads"].items():
-        start = time.perf_counter()
+        start = clock()
         scores = score(workload)
-        found[name] = {"seconds": time.perf_counter() - start, "scores": scores}
+        found[name] = {"seconds": clock() - start, "scores": scores}
         given.out.write_text(json.dumps(found))
 
 
