@@ -45,7 +45,8 @@ def test_posts_and_judgments_are_sets(name: str) -> None:
 def test_gradients_are_finite_with_strangers_in_the_batch(name: str) -> None:
     method = make(name, WIDTH, {}, seed=0)
     users = [_known(posts, shots, seed) for seed, (posts, shots) in enumerate([(3, 2), (0, 0), (0, 5)])]
-    method.loss(stack(users), torch.randn(3, 2, 12, generator=torch.Generator().manual_seed(9))).backward()
+    pairs = torch.randn(4, 2, 12, generator=torch.Generator().manual_seed(9))
+    method.loss(stack(users), pairs, torch.tensor([0, 1, 2, 2])).backward()
     gradients = [parameter.grad for parameter in method.parameters() if parameter.grad is not None]
     assert gradients
     assert all(torch.isfinite(gradient).all() for gradient in gradients)

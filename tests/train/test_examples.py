@@ -26,7 +26,7 @@ def _epoch(examples: Examples, **changes: object) -> list:
 
 def test_every_pair_once_an_epoch() -> None:
     examples = Examples(split_pairs("train"), _reader())
-    shown = torch.cat([batch.pairs_B2F for batch in _epoch(examples)])
+    shown = torch.cat([batch.pairs_N2F for batch in _epoch(examples)])
     assert len(shown) == len(examples.pairs)
     assert {tuple(row.flatten().tolist()) for row in shown} == {
         tuple(row.flatten().tolist()) for row in examples.items_N2F
@@ -41,7 +41,7 @@ def test_a_judgment_shown_is_another_question_of_the_same_user_and_shown_once() 
     seen = 0
     for _ in range(3):
         for batch in _epoch(examples, shots=16, strangers=0):
-            for row, target in enumerate(batch.pairs_B2F):
+            for row, target in zip(batch.owner_N.tolist(), batch.pairs_N2F, strict=True):
                 pair = of_item[tuple(target[0].tolist())]
                 there = batch.person.shots_mask_BS[row].bool()
                 shots = [of_item[tuple(shot.tolist())] for shot in batch.person.chosen_BSF[row][there]]
@@ -49,6 +49,27 @@ def test_a_judgment_shown_is_another_question_of_the_same_user_and_shown_once() 
                 assert all(shot.user == pair.user and shot.question != pair.question for shot in shots)
                 assert len({shot.id for shot in shots}) == len(shots)
     assert seen > 20
+
+
+def test_pairs_of_a_user_are_shown_together_and_leave_others_to_be_judged() -> None:
+    pairs = split_pairs("train")
+    many = [
+        pair.model_copy(update={"id": f"{pair.id}-{copy}", "question": f"{pair.question} {copy}"})
+        for pair in pairs
+        for copy in range(4)
+    ]
+    examples = Examples(many, _reader())
+    own = {tuple(row.flatten().tolist()): pair for row, pair in zip(examples.items_N2F, many, strict=True)}
+    for most in (1, 3):
+        batches = _epoch(examples, together=most, shots=16, strangers=0)
+        sizes = torch.cat([torch.bincount(batch.owner_N) for batch in batches])
+        assert sizes.max() == most
+        assert sizes.sum() == len(many)
+        for batch in batches:
+            asked = [own[tuple(row.flatten().tolist())] for row in batch.pairs_N2F]
+            users = dict(zip(batch.owner_N.tolist(), (pair.user for pair in asked), strict=True))
+            assert [users[owner] for owner in batch.owner_N.tolist()] == [pair.user for pair in asked]
+        assert any(batch.person.shots_mask_BS.sum() > 0 for batch in batches)
 
 
 def test_strangers_and_no_shots() -> None:
@@ -96,7 +117,7 @@ def test_aspects_are_embedded_and_shown_only_when_asked_for() -> None:
     shown = [
         tuple(batch.person.posts_BPD[row, 0].tolist())
         for batch in _epoch(told, aspects=True, strangers=0)
-        for row in range(len(batch.pairs_B2F))
+        for row in range(len(batch.person.posts_BPD))
     ]
     assert 0 < sum(row in lines for row in shown) < len(shown)
 

@@ -28,7 +28,7 @@ def _shown(batches: list) -> list[set[tuple[float, ...]]]:
     return [
         {tuple(shot.tolist()) for shot in batch.person.chosen_BSF[row][batch.person.shots_mask_BS[row].bool()]}
         for batch in batches
-        for row in range(len(batch.pairs_B2F))
+        for row in range(len(batch.person.posts_BPD))
     ]
 
 

@@ -21,6 +21,8 @@ class TrainConfig(Config):
     answer_window: int = Field(default=1, ge=0)
     epochs: int = Field(default=30, ge=1)
     batch: int = Field(default=128, ge=1)
+    together: int = Field(default=8, ge=1)
+    """Most pairs of a user in a batch that are shown with the same part of what is known of them: read once for all."""
     learning_rate: float = Field(default=2e-3, gt=0)
     weight_decay: float = Field(default=0.3, ge=0)
     patience: int = Field(default=8, ge=1)

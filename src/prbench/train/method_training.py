@@ -63,7 +63,7 @@ class Training(Loop[Method]):
 
     def _losses(self) -> Iterator[Tensor]:
         for batch in self._train.epoch(self.options, self._random):
-            yield self.method.loss(batch.person, batch.pairs_B2F)
+            yield self.method.loss(*batch)
 
     def _measure(self) -> HeldOutScore:
         return measure(self.method, self._validation, shots=self.options.shots)
@@ -81,7 +81,7 @@ def measure(method: Method, examples: Examples, *, shots: int = 0) -> HeldOutSco
     credit, loss = 0.0, 0.0
     with torch.inference_mode():
         for batch in examples.whole(shots=shots):
-            rewards = method.reward(method.person(batch.person), batch.pairs_B2F)
+            rewards = method.reward(method.person(batch.person), batch.pairs_N2F)
             margins = rewards[:, 0] - rewards[:, 1]
             credit += float((margins > 0).float().sum() + 0.5 * (margins == 0).float().sum())
             loss += float(bradley_terry(rewards)) * len(margins)

@@ -68,9 +68,19 @@ class Method(nn.Module, ABC):
     def reward(self, state: State, items_BCF: Tensor) -> Tensor:
         """Reward of each candidate for its user, (B, C)."""
 
-    def loss(self, person: Person, pairs_B2F: Tensor) -> Tensor:
-        """Negative log-likelihood of pairs (chosen first), with what the method adds to it."""
-        return bradley_terry(self.reward(self.person(person), pairs_B2F))
+    def loss(self, person: Person, pairs_N2F: Tensor, owner_N: Tensor) -> Tensor:
+        """Negative log-likelihood of pairs (chosen first), with what the method adds to it; a user may have several."""
+        return bradley_terry(self.reward(of_owners(self.person(person), owner_N), pairs_N2F))
+
+
+def of_owners(state: State, owner_N: Tensor) -> State:
+    """Return the states of users as rows of their pairs.
+
+    Example:
+        >>> of_owners((torch.tensor([[1.0], [2.0]]),), torch.tensor([1, 1, 0]))[0].tolist()
+        [[2.0], [2.0], [1.0]]
+    """
+    return tuple(part[owner_N] for part in state)
 
 
 def bradley_terry(rewards_B2: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from prbench.models.personal.method import Method, Omission, State, Width, bradley_terry
+from prbench.models.personal.method import Method, Omission, State, Width, bradley_terry, of_owners
 from prbench.models.personal.person import Person
 
 
@@ -54,8 +54,8 @@ class VariationalPreference(Method):
         joined = torch.cat([items, z[:, None].expand(-1, items.shape[1], -1)], dim=-1)
         return (self.item(items) * z[:, None]).sum(-1) + self.decoder(joined).squeeze(-1)
 
-    def loss(self, person: Person, pairs_B2F: Tensor) -> Tensor:
+    def loss(self, person: Person, pairs_N2F: Tensor, owner_N: Tensor) -> Tensor:
         """The evidence lower bound, negated."""
-        mean, spread = state = self.person(person)
+        mean, spread = state = of_owners(self.person(person), owner_N)
         divergence = 0.5 * (mean**2 + spread.exp() - spread - 1).sum(-1).mean()
-        return bradley_terry(self.reward(state, pairs_B2F)) + self.beta * divergence
+        return bradley_terry(self.reward(state, pairs_N2F)) + self.beta * divergence
