@@ -16,7 +16,6 @@ from typing import Any
 from prbench.errors import MissingExtraError, ModelError
 from prbench.types import Message, Prompt
 
-
 _LEAST_KEPT = 0.995
 """Share of the sampled pairs of answers that must keep their order."""
 
