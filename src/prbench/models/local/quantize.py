@@ -2,8 +2,8 @@
 
 Activations stay in the run's precision (weight-only): rounding them as well changes many more preferences. What
 rounding does to a model's scores depends on the model, so it is measured, on prompts of the run itself, before and
-after; without a sample there is no number. A model of which fewer than 99.5 % of the sampled pairs of answers keep their
-order is refused.
+after; without a sample there is no number. A model is refused where fewer than 99.5 % of the sampled pairs of answers
+keep their order.
 """
 
 import logging
