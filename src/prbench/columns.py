@@ -5,8 +5,9 @@ An object is made only where one is asked for, and is not kept. What works on al
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import compress, islice
+from itertools import compress, islice, repeat
 from json.encoder import encode_basestring as _quoted
+from operator import add
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, get_args, get_origin, overload
 
 from pydantic import BaseModel
@@ -137,8 +138,9 @@ class ModelColumns(Sequence[M], Generic[M]):
 
     def _text(self, columns: Iterable[Sequence[Any]]) -> str:
         named = zip(self._fields.items(), columns, self._defaults, strict=True)
-        parts = [field.written(name, values, default) for (name, field), values, default in named]
-        return "".join(["{" + "".join(row)[:-1] + "}\n" for row in zip(*parts, strict=True)])
+        parts = [(len(values), field.written(name, values, default)) for (name, field), values, default in named]
+        filled = [repeat(part, rows) if isinstance(part, str) else part for rows, part in parts if part]
+        return "".join(["{" + "".join(row)[:-1] + "}\n" for row in zip(*filled, strict=True)])
 
     def where(self, mask: Iterable[bool]) -> "ModelColumns[M]":
         """The rows for which the mask holds."""
@@ -188,6 +190,11 @@ class _Field:
         """Fields of nested models."""
         self._texts: dict[Any, str] = {}
         """All but the first of them, as JSON."""
+        self._rest: tuple[Any, ...] | None = None
+        self._rest_text = ""
+        """The last of these, which are often the same one after the other."""
+        self._begins: dict[tuple[str, ...], list[str]] = {}
+        """Keys of mappings, as JSON."""
         if kinds == [float]:
             self.column, self.pack, self.unpack = array("d"), _or_nan, _or_none
         elif kinds == [int]:
@@ -226,8 +233,16 @@ class _Field:
             known.clear()
         return shared
 
-    def written(self, name: str, values: Sequence[Any], default: Any) -> list[str]:
-        """Each value as a part of a line of JSON, a comma behind it; empty where it is the default."""
+    def written(self, name: str, values: Sequence[Any], default: Any) -> list[str] | str:
+        """Each value as a part of a line of JSON, a comma behind it; empty where it is the default.
+
+        One text stands for all where they are equal.
+        """
+        if len(values) > 1 and values.count(values[0]) == len(values):
+            return self._written(name, values[:1], default)[0]
+        return self._written(name, values, default)
+
+    def _written(self, name: str, values: Sequence[Any], default: Any) -> list[str]:
         begin = f"{_quoted(name)}:"
         if isinstance(self.column, array):
             numbers = to_json(list(values)).decode()[1:-1].split(",")
@@ -235,13 +250,23 @@ class _Field:
             return ["" if value == default or value != value else f"{begin}{number}," for number, value in both]
         if self.names:
             return [f"{begin}[{','.join(map(self._model_text, value))}]," if value else "" for value in values]
-        unpack = self.unpack
-        texts = values if unpack is _same else [unpack(value) for value in values]
-        return ["" if value == default else f"{begin}{json_text(value)}," for value in texts]
+        if self.unpack is _unpack_mapping:
+            return [f"{begin}{{{self._mapping_text(*value)}}}," if value[0] else "" for value in values]
+        return ["" if value == default else f"{begin}{json_text(value)}," for value in values]
+
+    def _mapping_text(self, keys: tuple[str, ...], values: tuple[str, ...]) -> str:
+        if (begins := self._begins.get(keys)) is None:
+            begins = self._begins[keys] = [f"{_quoted(key)}:" for key in keys]
+        return ",".join(map(add, begins, map(_quoted, values)))
 
     def _model_text(self, packed: tuple[Any, Any]) -> str:
         """A model as it is kept, written without the fields that have their default."""
         first, rest = packed
+        if rest is not self._rest:
+            self._rest, self._rest_text = rest, self._rest_of(rest)
+        return f"{{{_quoted(self.names[0])}:{_quoted(first)}{self._rest_text}}}"
+
+    def _rest_of(self, rest: tuple[Any, ...]) -> str:
         if (text := self._texts.get(rest)) is None:
             named = zip(self.names[1:], rest, self._defaults[1:], strict=True)
             text = "".join(
@@ -249,7 +274,7 @@ class _Field:
             )
             if len(self._texts) < _FEW:
                 self._texts[rest] = text
-        return f"{{{_quoted(self.names[0])}:{_quoted(first)}{text}}}"
+        return text
 
     def _share(self, value: Any) -> Any:
         if len(self._known) < _FEW:

@@ -88,15 +88,15 @@ def test_long_texts_are_embedded_in_pieces_and_not_cut(folder):
     narrow = embed.load_encoder(str(folder), ModelOptions(window=8))
     start, end = "knees hurt garden tea lake chair", "numbers first"
     long, shorter = f"{start} {end}", start
-    assert [len(piece) for piece in narrow._pieces(long)] == sorted(
-        (len(piece) for piece in narrow._pieces(long)), reverse=True
-    )
-    assert all(len(piece) <= 8 for piece in narrow._pieces(long))
+    pieces, few = narrow._pieces([long, shorter])
+    assert len(pieces) > len(few)
+    assert [len(piece) for piece in pieces] == sorted((len(piece) for piece in pieces), reverse=True)
+    assert all(len(piece) <= 8 for piece in pieces)
     one, other = narrow.encode([long, shorter])
     assert not np.allclose(one, other)
     assert np.linalg.norm(one) == pytest.approx(1, abs=1e-5)
     tokenizer = narrow.checkpoint.tokenizer
-    inner = [token for piece in narrow._pieces(long) for token in piece[1:-1]]
+    inner = [token for piece in pieces for token in piece[1:-1]]
     assert inner == tokenizer(long, add_special_tokens=False)["input_ids"]
 
 

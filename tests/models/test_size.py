@@ -178,6 +178,21 @@ def test_without_a_sample_there_is_no_number(wide):
     assert model.note == "weights in 8 bits; no sample was scored in full precision, so what that changes is not known"
 
 
+def test_8_bits_that_change_the_order_of_answers_are_refused(wide, monkeypatch):
+    model = load_model(f"hf:{wide}", ModelOptions(quantize="int8"))
+    before, sampled = [], model._sampled
+
+    def turned_round(items):  # as if rounding had turned every preference round
+        found = sampled(items)
+        before.append(found)
+        return found if len(before) == 1 else [-score for score in before[0]]
+
+    monkeypatch.setattr(model, "_sampled", turned_round)
+    with pytest.raises(ModelError, match=r"0 of 2 pairs of answers kept their order, and 99.5% must") as error:
+        scores(model)
+    assert "--quantize-sample 0" in str(error.value)
+
+
 def test_8_bits_are_for_reward_models_on_one_device(wide, tiny_policy):
     with pytest.raises(ModelError, match="--quantize is for reward models"):
         scores(load_model(f"lm:{tiny_policy}#loglik", ModelOptions(quantize="int8")))

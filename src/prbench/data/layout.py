@@ -24,7 +24,7 @@ from prbench.data.fields import (
     read_tags,
     read_text,
 )
-from prbench.data.rows import Place, SourceRow, missing_field
+from prbench.data.rows import Place, RowBatch, SourceRow, missing_field
 from prbench.data.suite import pair_columns
 from prbench.errors import DataError, did_you_mean
 from prbench.types import CHOSEN_ANSWER, ITEM, REJECTED_ANSWER, Aspect, Pair, Post, Question, written_out
@@ -34,10 +34,6 @@ FIELDS = (*Pair.model_fields, "split")
 
 _ROW_BITS = 48
 _ALIASES = {"question": "prompt", "user": "user_id"}
-
-
-_BATCH = 4096
-"""Rows that are put into columns at once."""
 
 
 class _Common(NamedTuple):
@@ -80,14 +76,13 @@ class RowReader:
             if field not in FIELDS:
                 raise DataError(f"columns maps an unknown field {field!r}", hint=did_you_mean(field, FIELDS))
 
-    def read_pairs(self, rows: Iterable[SourceRow]) -> ModelColumns[Pair]:
+    def read_pairs(self, batches: Iterable[RowBatch]) -> ModelColumns[Pair]:
         """Read every row as a pair, or as several where it has lists of answers; ids must be unique."""
         pairs = pair_columns(())
-        rest = iter(rows)
-        while batch := list(itertools.islice(rest, _BATCH)):
+        for batch in batches:
             columns = self._read_plain(batch)
             if columns is None:
-                found = [pair for row in batch for pair in self._read_row(row)]
+                found = [pair for row in batch.rows() for pair in self._read_row(row)]
                 columns = dict(zip(_ORDER, zip(*found, strict=True), strict=True))
             pairs.add_columns(columns)
         return pairs
@@ -107,50 +102,45 @@ class RowReader:
             notes.append(f"columns ignored: {', '.join(sorted(self._ignored))}")
         return notes
 
-    def _read_plain(self, rows: Sequence[SourceRow]) -> dict[str, Sequence[Any]] | None:
+    def _read_plain(self, rows: RowBatch) -> dict[str, Sequence[Any]] | None:
         """Read rows by column, where all of them are plain: nothing to derive, to unfold or to complain of.
 
         Whatever is not plain is left to `_read_row`, which knows what is wrong with which row.
         """
-        cells, places = self._plain_cells(rows), [row.place for row in rows]
-        if cells is None:
+        if (cells := self._plain_cells(rows)) is None:
             return None
-        ids, file = cells["id"], places[0][:2]
+        ids = cells["id"]
         tags = [read_plain_tags(cell) for cell in cells["tags"]]
         if None in tags or len(set(ids)) < len(ids) or not self._places.keys().isdisjoint(ids):
             return None
-        profiles = list(map(self._profiles.read, cells["profile"], places))
-        rubrics = list(map(self._rubrics.read, cells["rubric_aspects"], places))
-        number = self._files.setdefault(file, len(self._files)) << _ROW_BITS
-        self._places.update(zip(ids, (number | place.number for place in places), strict=True))
-        one = self._texts.setdefault
+        here = Place(rows.file, rows.unit, rows.numbers[0])
+        try:
+            profiles = [self._profiles.read(cell, here) for cell in cells["profile"]]
+            rubrics = [self._rubrics.read(cell, here) for cell in cells["rubric_aspects"]]
+        except DataError:
+            return None
+        file = self._files.setdefault((rows.file, rows.unit), len(self._files)) << _ROW_BITS
+        self._places.update(zip(ids, (file | number for number in rows.numbers), strict=True))
+        one, split = self._texts.setdefault, rows.split
         return {
             **cells,
             **{name: list(map(one, cells[name], cells[name])) for name in ("user", "question", "chosen", "rejected")},
             **{name: [text or "" for text in cells[name]] for name in ("narrative", "category")},
-            "tags": [
-                {name: one(value, value) for name, value in _with_split(tag, row.split).items()}
-                for tag, row in zip(tags, rows, strict=True)
-            ],
+            "tags": [{name: one(value, value) for name, value in _with_split(tag, split).items()} for tag in tags],
             "profile": profiles,
             "rubric_aspects": rubrics,
-            "turns": [()] * len(rows),
+            "turns": [()] * len(ids),
         }
 
-    def _plain_cells(self, rows: Sequence[SourceRow]) -> dict[str, list[Any]] | None:
-        """The rows by field, where all have the same columns, come from one file, and have plain texts."""
-        self._cells(rows[0])
-        names, place = tuple(rows[0].values), rows[0].place
-        if any(tuple(row.values) != names or row.place[:2] != place[:2] for row in rows):
-            return None
-        all_values = [row.values for row in rows]
-        cells: dict[str, list[Any]] = {
-            field: [values.get(column) for values in all_values] for field, column in self._columns_of[names]
-        }
+    def _plain_cells(self, rows: RowBatch) -> dict[str, list[Any]] | None:
+        """The rows by field, where all have plain texts."""
+        self._cells(next(rows.rows()))
+        nothing = [None] * len(rows.numbers)
+        cells = {field: rows.columns.get(column, nothing) for field, column in self._columns_of[tuple(rows.columns)]}
         if any(cells["turns"]) or any(cells["split"]) or any(map(eq, cells["chosen"], cells["rejected"])):
             return None
         for field in ("id", "user", "question", "chosen", "rejected"):
-            if set(map(type, cells[field])) != {str} or not all(text.strip() for text in cells[field]):
+            if set(map(type, cells[field])) != {str} or not all(map(str.strip, cells[field])):
                 return None
         optional = {str, type(None)}
         return cells if all(set(map(type, cells[name])) <= optional for name in ("narrative", "category")) else None

@@ -17,7 +17,7 @@ from prbench.data.hub_tables import FileTable, FolderTables, TableFile, Tables, 
 from prbench.data.layout import RowReader
 from prbench.data.lend import lend_posts
 from prbench.data.registry import HubSuite, Kind, embedded, installed, installed_path, published, suites
-from prbench.data.rows import SourceRow, read_rows, stem_of
+from prbench.data.rows import RowBatch, SourceRow, batches, read_batches, read_rows, stem_of
 from prbench.data.structure import Mirrors, check_structure
 from prbench.data.suite import Suite, pair_columns
 from prbench.errors import DataError, did_you_mean
@@ -33,6 +33,12 @@ class _Source(NamedTuple):
     kind: Kind | None
     rows: Callable[[Counter[str]], Iterator[SourceRow]]
     revision: Callable[[], str] = str
+    columns: Callable[[], Iterator[RowBatch]] | None = None
+    """The same rows by column, where they can be read so."""
+
+    def batches(self, left_out: Counter[str]) -> Iterator[RowBatch]:
+        """All rows by column."""
+        return batches(self.rows(left_out)) if self.columns is None else self.columns()
 
 
 def load_pairs(
@@ -86,7 +92,7 @@ def load_pairs(
             hint="read it with load_questions, or write the answers with `prbench build`",
         )
     reader = RowReader(columns)
-    pairs = reader.read_pairs(found.rows(reader.left_out))
+    pairs = reader.read_pairs(found.batches(reader.left_out))
     _refuse_nothing(pairs, found, reader)
     Mirrors(pairs, reader.where).check_whole()
     check_structure(pairs, reader.where)
@@ -214,7 +220,11 @@ def _from_files(name: str, source: str, files: list[TableFile], max_line_bytes: 
         for file in files:
             yield from read_rows(file.path, split=file.split, max_line_bytes=max_line_bytes)
 
-    return _Source(name, source, None, read)
+    def columns() -> Iterator[RowBatch]:
+        for file in files:
+            yield from read_batches(file.path, split=file.split, max_line_bytes=max_line_bytes)
+
+    return _Source(name, source, None, read, columns=columns)
 
 
 def _select(items: list[Question], split: str | None, source: str) -> list[Question]:

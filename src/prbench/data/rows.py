@@ -6,7 +6,8 @@ that names file, line and, where there is one, the byte or the column.
 """
 
 import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -17,6 +18,8 @@ from prbench.files import MAX_LINE_BYTES
 SUFFIXES = (".jsonl", ".jsonl.gz", ".parquet", ".csv", ".csv.gz")
 
 
+_BATCH = 4096
+"""Rows that are put together at once."""
 NAMED_SUFFIXES = (".json", ".json.gz", ".tsv", ".tsv.gz")
 """Files that are read where the user names them, but not looked for in a folder."""
 
@@ -43,6 +46,50 @@ class SourceRow(NamedTuple):
     values: dict[str, Any]
     place: Place
     split: str = ""
+
+
+class RowBatch(NamedTuple):
+    """Rows of one file that have the same columns, by column."""
+
+    columns: dict[str, list[Any]]
+    file: str
+    unit: Literal["line", "row"]
+    numbers: Sequence[int]
+    """Line or number of each row in the file."""
+    split: str = ""
+
+    def rows(self) -> Iterator[SourceRow]:
+        """The rows one by one."""
+        names = list(self.columns)
+        for number, values in zip(self.numbers, zip(*self.columns.values(), strict=True), strict=True):
+            place = Place(self.file, self.unit, number)
+            yield SourceRow(dict(zip(names, values, strict=True)), place, self.split)
+
+
+def batches(rows: Iterable[SourceRow]) -> Iterator[RowBatch]:
+    """Put neighbours that have the same columns together, some thousands at a time."""
+    for (names, file, unit, split), same in groupby(rows, _kind):
+        while some := list(islice(same, _BATCH)):
+            columns = {name: [row.values[name] for row in some] for name in names}
+            yield RowBatch(columns, file, unit, [row.place.number for row in some], split)
+
+
+def _kind(row: SourceRow) -> tuple[tuple[str, ...], str, Literal["line", "row"], str]:
+    return tuple(row.values), row.place.file, row.place.unit, row.split
+
+
+def read_batches(path: Path, *, split: str = "", max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[RowBatch]:
+    """Read a file as `read_rows` does, by column; Parquet never becomes rows."""
+    if suffix_of(path, named=True) != ".parquet":
+        yield from batches(read_rows(path, split=split, max_line_bytes=max_line_bytes))
+        return
+    number = 1
+    for columns in files.parquet_batches(path, raises=DataError):
+        rows = len(next(iter(columns.values())))
+        yield RowBatch(columns, str(path), "row", range(number, number + rows), split)
+        number += rows
+    if number == 1:
+        raise _no_rows(path)
 
 
 def suffix_of(path: Path, *, named: bool = False) -> str | None:
@@ -90,7 +137,11 @@ def read_rows(
         empty = False
         yield SourceRow(values, place, split)
     if empty:
-        raise DataError(f"{str(path)!r} has no rows", hint="each pair is one line or row; is the file complete?")
+        raise _no_rows(path)
+
+
+def _no_rows(path: Path) -> DataError:
+    return DataError(f"{str(path)!r} has no rows", hint="each pair is one line or row; is the file complete?")
 
 
 def parse_json(text: str, where: str) -> Any:

@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -109,7 +110,16 @@ def check_model(
 def parquet_rows(
     path: Path, *, columns: Sequence[str] | None = None, raises: type[PrbenchError] = FileError, hint: str = ""
 ) -> Iterator[dict[str, Any]]:
-    """Rows of a Parquet file, a batch at a time; two columns of one name are refused.
+    """Rows of a Parquet file; two columns of one name are refused. The arguments are those of `parquet_batches`."""
+    for batch in parquet_batches(path, columns=columns, raises=raises, hint=hint):
+        names = list(batch)
+        yield from [dict(zip(names, values, strict=True)) for values in zip(*batch.values(), strict=True)]
+
+
+def parquet_batches(
+    path: Path, *, columns: Sequence[str] | None = None, raises: type[PrbenchError] = FileError, hint: str = ""
+) -> Iterator[dict[str, list[Any]]]:
+    """Some rows of a Parquet file after the other, by column; two columns of one name are refused.
 
     Args:
         path: The file.
@@ -129,8 +139,8 @@ def parquet_rows(
             if missing := [name for name in columns or () if name not in names]:
                 raise damaged(path, f"it has no column {missing[0]!r}", raises=raises, hint=hint)
             for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=columns):
-                cells, names = [python_values(column) for column in batch.columns], batch.schema.names
-                yield from [dict(zip(names, values, strict=True)) for values in zip(*cells, strict=True)]
+                if len(batch):
+                    yield dict(zip(batch.schema.names, map(python_values, batch.columns), strict=True))
                 number += len(batch)
     except GeneratorExit:
         raise
@@ -157,7 +167,7 @@ def python_values(column: Any) -> list[Any]:
     if pa.types.is_list(kind) and pa.types.is_struct(kind.value_type):
         inside = iter(python_values(column.flatten()))
         lengths = pa.compute.list_value_length(column).to_pylist()
-        return [None if length is None else [next(inside) for _ in range(length)] for length in lengths]
+        return [None if length is None else list(islice(inside, length)) for length in lengths]
     if pa.types.is_struct(kind) and column.null_count == 0 and kind.num_fields:
         names = [kind.field(place).name for place in range(kind.num_fields)]
         parts = [python_values(part) for part in column.flatten()]

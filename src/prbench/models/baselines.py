@@ -15,6 +15,8 @@ from prbench.models.registry import ModelOptions
 from prbench.types import AnswerView, Message, Outcome, Prompt
 
 _WORD = re.compile(r"\w+")
+_BETWEEN = {code: " " for code in range(128) if not _WORD.match(chr(code))}
+"""Characters of ASCII that are in no word."""
 
 
 class Baseline:
@@ -67,13 +69,19 @@ def overlap(rest: str, options: ModelOptions) -> Baseline:
 
 
 def _overlap(question: str, answer: str) -> float:
-    asked = _words(question)
-    return len(asked & set(_WORD.findall(answer.lower()))) / max(len(asked), 1)
+    asked = _asked(question)
+    return len(asked.intersection(_words(answer))) / max(len(asked), 1)
 
 
 @lru_cache(maxsize=8)
-def _words(question: str) -> frozenset[str]:
-    return frozenset(_WORD.findall(question.lower()))  # one question has several answers
+def _asked(question: str) -> frozenset[str]:
+    return frozenset(_words(question))  # one question has several answers
+
+
+def _words(text: str) -> list[str]:
+    if text.isascii():  # several times as fast, with the same words
+        return text.lower().translate(_BETWEEN).split()
+    return _WORD.findall(text.lower())
 
 
 def _no_rest(name: str, rest: str) -> None:

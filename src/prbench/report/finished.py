@@ -6,9 +6,10 @@ What leaves the house (an export, a leaderboard) starts here, so nothing can lea
 import hashlib
 import json
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from json.encoder import encode_basestring as _quoted
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from prbench.errors import RunError
 from prbench.results import Loaded, PairRow, Records, Result, RunFolder, load_run, read_rows
@@ -71,15 +72,15 @@ def records_fingerprint(records: Iterable[Record]) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def _written(records: Records, name: str) -> Iterator[str]:
+def _written(records: Records, name: str) -> list[str]:
     """A field of every record as `json.dumps` writes it with its name; of a call only its key."""
     begin, column = f'"{name}": ', records.column(name)
     if name == "calls":
-        return (begin + _text([key for key, _ in calls]) for calls in column)
+        return [f"{begin}[{', '.join([_quoted(key) for key, _ in calls])}]" for calls in column]
     if isinstance(column, array):
-        return (f"{begin}{'null' if value != value else repr(value)}" for value in column)
-    known: dict[Any, str] = {}
-    return (known[value] if value in known else known.setdefault(value, begin + _text(value)) for value in column)
+        return [f"{begin}null" if value != value else f"{begin}{value!r}" for value in column]
+    texts = {value: begin + _text(value) for value in set(column)}
+    return [texts[value] for value in column]
 
 
 _text = json.JSONEncoder(ensure_ascii=False).encode

@@ -1,8 +1,9 @@
 """The records of a run by column, and by the slot that each one fills."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,7 +76,8 @@ class MadeRecord(NamedTuple):
     @classmethod
     def of(cls, record: Record) -> "MadeRecord":
         """The fields of a record."""
-        return cls(**{**record.__dict__, "calls": tuple((call.key, packed_use(call)) for call in record.calls)})
+        calls = tuple([(call.key, packed_use(call)) for call in record.calls])
+        return cls._make((*_ALL_BUT_CALLS(record.__dict__), calls))
 
     @property
     def credit(self) -> float | None:
@@ -86,6 +88,10 @@ class MadeRecord(NamedTuple):
     def asked(self) -> bool:
         """Whether the model was asked for it now."""
         return not self.calls or not all(Use(*taken).cached for _, taken in self.calls)
+
+
+_ALL_BUT_CALLS = itemgetter(*MadeRecord._fields[:-1])
+_NUMBERS = ("chosen_score", "rejected_score", "margin")
 
 
 class Records(ModelColumns[Record]):
@@ -113,9 +119,12 @@ class Records(ModelColumns[Record]):
         """Add records, each in the place of an earlier one for its slot, if there is one."""
         new: list[MadeRecord] = []
         begin = len(self)
+        last, there = None, {}
         for record in records:
-            there = self._places.setdefault((record.context, record.order, record.repeat), {})
-            place = there.setdefault(record.pair, begin + len(new))
+            pair, *slot = record[:4]
+            if slot != last:
+                last, there = slot, self._places.setdefault((record.context, record.order, record.repeat), {})
+            place = there.setdefault(pair, begin + len(new))
             if place == begin + len(new):
                 new.append(record)
             elif place >= begin:
@@ -129,6 +138,15 @@ class Records(ModelColumns[Record]):
         pair, *rest = slot
         place = self._places.get(tuple(rest), {}).get(pair)  # type: ignore[arg-type]
         return None if place is None else str(self.column("status")[place])
+
+    def made(self, places: Sequence[int]) -> list[MadeRecord]:
+        """Some records by their fields, with their calls as columns keep them."""
+        columns = []
+        for name in MadeRecord._fields:
+            column = self.column(name)
+            values = [column[place] for place in places]
+            columns.append([None if value != value else value for value in values] if name in _NUMBERS else values)
+        return list(map(MadeRecord._make, zip(*columns, strict=True)))
 
     def slots(self) -> Iterator[Slot]:
         """Every slot that is filled, in the order of the records."""

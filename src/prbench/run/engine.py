@@ -2,10 +2,10 @@
 
 import math
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,7 @@ class Engine:
         cache: Answers of earlier runs; None asks everything anew.
         append: Takes records as they are finished.
         budget: Counts what is spent, and stops resumably at its limit.
-        read: What the outcomes behind a record come to, by the order that was shown.
+        read: What the outcomes behind a record come to, by the order that was shown; default: `read_verdict`.
         instant: Whether the model answers faster than a record is written, so that many are kept at once.
     """
 
@@ -61,10 +61,10 @@ class Engine:
         """Listener that hears of each finished record."""
         self.budget = budget or Budget()
         """Budget, which knows what was spent."""
-        self._read = read or verdict_fields
+        self._read = read
         self._batch = _BATCH if instant else 1
-        self._outcomes: dict[int, Outcome] = {}
-        """Answers that some record still waits for."""
+        self._outcomes: dict[int, tuple[Outcome, tuple[Any, ...]]] = {}
+        """Answers that some record still waits for, each with what it took."""
         self.asked = 0
         self.tokens = 0
 
@@ -118,7 +118,7 @@ class Engine:
         """Make the records that these answers complete."""
         made = []
         for number, outcome in answers:
-            self._outcomes[number] = outcome
+            self._outcomes[number] = outcome, packed_use(outcome, cached=bool(waiting.cached[number]))
             for place in waiting.release(number):
                 made.append(self._record(place, waiting))
                 for used in waiting.settle(place):
@@ -133,47 +133,49 @@ class Engine:
                 self.listener(record, self.budget.spent_usd)
 
     def _record(self, place: int, waiting: "_Waiting") -> MadeRecord:
-        task, numbers = waiting.tasks[place], waiting.calls_of(place)
-        outcomes = [self._outcomes[number] for number in numbers]
-        calls = zip(task.keys, outcomes, numbers, strict=True)
-        return MadeRecord(
-            task.pair,
-            task.context,
-            task.order,
-            task.repeat,
-            shown_user=task.shown_user,
-            posts=task.posts,
-            dropped=task.dropped,
-            raw=tuple([outcome.raw for outcome in outcomes if outcome.raw]),
-            calls=tuple([(key, packed_use(outcome, cached=bool(waiting.cached[n]))) for key, outcome, n in calls]),
-            **self._read(outcomes, task.order),
-        )
+        pair, context, order, repeat, keys, shown_user, posts, dropped = waiting.tasks.values(place)
+        answers = [self._outcomes[number] for number in waiting.calls_of(place)]
+        outcomes = [outcome for outcome, _ in answers]
+        slot = (pair, context, order, repeat)
+        shown = (shown_user, posts, dropped, tuple([outcome.raw for outcome in outcomes if outcome.raw]))
+        calls = tuple([(key, use) for key, (_, use) in zip(keys, answers, strict=True)])
+        if self._read is None:
+            return MadeRecord._make((*slot, *read_verdict(outcomes, order), *shown, (), calls))
+        found = self._read(outcomes, order)
+        read = ReadVerdict(**{name: found[name] for name in ReadVerdict._fields if name in found})
+        return MadeRecord._make((*slot, *read, *shown, found.get("jurors", ()), calls))
 
 
-def verdict_fields(outcomes: Sequence[Outcome], order: str) -> Mapping[str, Any]:
-    """Return the fields of a verdict from the outcomes of a pair's calls: two scores are compared."""
+class ReadVerdict(NamedTuple):
+    """What the outcomes behind a record come to."""
+
+    status: str
+    reason: str = ""
+    verdict: str | None = None
+    chosen_score: float | None = None
+    rejected_score: float | None = None
+    margin: float | None = None
+
+
+def read_verdict(outcomes: Sequence[Outcome], order: str) -> ReadVerdict:
+    """Return the verdict that the outcomes of a pair's calls come to: two scores are compared."""
     for status in ("failed", "invalid"):
         if bad := [outcome for outcome in outcomes if outcome.status == status]:
-            return {"status": status, "reason": bad[0].reason}
+            return ReadVerdict(status, bad[0].reason)
     if order == "rated" and len(outcomes) == 2:
-        chosen, rejected = (outcome.score for outcome in outcomes)
+        chosen, rejected = outcomes[0].score, outcomes[1].score
         if chosen is None or rejected is None:
-            return {"status": "invalid", "reason": "the model gave no score"}
+            return ReadVerdict("invalid", "the model gave no score")
         verdict = "first" if chosen > rejected else "second" if chosen < rejected else "tie"
-        return {
-            "status": "ok",
-            "verdict": verdict,
-            "chosen_score": chosen,
-            "rejected_score": rejected,
-            "margin": chosen - rejected if math.isfinite(chosen - rejected) else None,
-        }
+        margin = chosen - rejected if math.isfinite(chosen - rejected) else None
+        return ReadVerdict("ok", "", verdict, chosen, rejected, margin)
     (only,) = outcomes
     if only.verdict is None:
-        return {"status": "invalid", "reason": "the model gave no verdict"}
+        return ReadVerdict("invalid", "the model gave no verdict")
     if only.margin is not None and only.margin * {"first": 1, "tie": 0, "second": -1}[only.verdict] < 0:
-        return {"status": "invalid", "reason": "the model's margin speaks against its verdict"}
+        return ReadVerdict("invalid", "the model's margin speaks against its verdict")
     margin = only.margin if only.margin is None or order != "chosen-second" else -only.margin
-    return {"status": "ok", "verdict": only.verdict, "margin": margin}
+    return ReadVerdict("ok", verdict=only.verdict, margin=margin)
 
 
 def _cost(price: Price, outcome: Outcome) -> float:
@@ -208,20 +210,24 @@ class _Waiting:
         """The calls that a task waits for."""
         return self._wanted[self._wants[task] : self._wants[task + 1]]
 
-    def release(self, call: int) -> Iterator[int]:
+    def release(self, call: int) -> list[int]:
         """The tasks that this answer completes."""
         self.answered[call] = True
+        complete, missing = [], self._missing
         for task in self._waiting[self._begin[call] : self._begin[call + 1]]:
-            self._missing[task] -= 1
-            if self._missing[task] == 0:
-                yield task
+            missing[task] -= 1
+            if missing[task] == 0:
+                complete.append(task)
+        return complete
 
-    def settle(self, task: int) -> Iterator[int]:
-        """Yield the calls that no task waits for any more, now that the record of a task is made."""
+    def settle(self, task: int) -> list[int]:
+        """The calls that no task waits for any more, now that the record of a task is made."""
+        settled, still_open = [], self._open
         for call in self.calls_of(task):
-            self._open[call] -= 1
-            if self._open[call] == 0:
-                yield call
+            still_open[call] -= 1
+            if still_open[call] == 0:
+                settled.append(call)
+        return settled
 
 
 def _plain(numbers: "NDArray[np.int64]") -> "array[int]":

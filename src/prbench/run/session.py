@@ -7,6 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
+
 from prbench.config import ModelOptions, RunConfig, digest
 from prbench.contexts import ContextBuilder, check_prompts, judged_pairs, known_as, questions_aside, user_stances
 from prbench.data import Suite, load_pairs
@@ -224,15 +226,18 @@ class Session:
         for question, *both in zip(asked, chosen, rejected, strict=True):
             by_question[question].update(both)
         answers = [(question, answer) for question, found in by_question.items() for answer in found]
+        number = {answer: place for place, answer in enumerate(answers)}
+        one, two = ([number[answer] for answer in zip(asked, texts, strict=True)] for texts in (chosen, rejected))
+        del number
         for name in BASELINES:
             score = cast(Baseline, load_model(name)).score
-            known = {answer: score(*answer) for answer in answers}
+            found = np.array([score(*answer) for answer in answers], dtype=np.float64)
             scores.add_columns(
                 {
                     "baseline": itertools.repeat(name, len(ids)),
                     "pair": ids,
-                    "chosen_score": map(known.__getitem__, zip(asked, chosen, strict=True)),
-                    "rejected_score": map(known.__getitem__, zip(asked, rejected, strict=True)),
+                    "chosen_score": found[one].tolist(),
+                    "rejected_score": found[two].tolist(),
                 }
             )
         return scores

@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -30,6 +30,8 @@ Planning = Callable[[int, int], None]
 
 _TOLD = 64
 """Pairs after which planning is told how far it is."""
+_MOST_KNOWN = 65_536
+"""Keys of answers that are remembered: both halves of a couple show the same ones."""
 
 
 class RecordTask(NamedTuple):
@@ -49,12 +51,16 @@ class Tasks(Sequence[RecordTask]):
     """All records to be made, by column."""
 
     def __init__(self) -> None:
-        self._columns: tuple[list[object], ...] = tuple([] for _ in RecordTask._fields)
+        self._columns: tuple[list[Any], ...] = tuple([] for _ in RecordTask._fields)
 
-    def add(self, task: RecordTask) -> None:
-        """Add one more task."""
+    def add(self, *task: Any) -> None:
+        """Add one more task, given by all its fields."""
         for column, value in zip(self._columns, task, strict=True):
             column.append(value)
+
+    def values(self, place: int) -> list[Any]:
+        """All fields of a task, in their order."""
+        return [column[place] for column in self._columns]
 
     @property
     def keys(self) -> Sequence[tuple[str, ...]]:
@@ -65,7 +71,7 @@ class Tasks(Sequence[RecordTask]):
         return len(self._columns[0])
 
     def __getitem__(self, place: int) -> RecordTask:  # type: ignore[override]
-        return RecordTask._make(column[place] for column in self._columns)
+        return RecordTask._make(self.values(place))
 
 
 class Calls(Mapping[str, View]):
@@ -187,6 +193,8 @@ def plan_work(
     work, done = planner.work, done or Records()
     total, number = len(suite) * len(contexts), 0
     orders = _fixed_orders(model, both_orders)
+    always = [(order, repeat) for order in orders for repeat in range(repeats)] if not len(done) else []
+    """Orders and repeats of each pair, where they are the same of all."""
     texts = [suite.column(name) for name in ("id", "question", "chosen", "rejected")]
     for context in contexts:
         name = str(context)
@@ -194,13 +202,15 @@ def plan_work(
             number += 1
             if planning is not None and (number % _TOLD == 0 or number == total):
                 planning(number, total)
-            pair, question, chosen, rejected = [column[place] for column in texts]
-            slots = [
-                (order, repeat)
-                for order in orders or one_order(question, chosen, rejected, seed)
-                for repeat in range(repeats)
-                if not len(done) or done.status((pair, name, order, repeat)) in (None, "failed")
-            ]
+            slots = always
+            if not slots:
+                pair, question, chosen, rejected = [column[place] for column in texts]
+                slots = [
+                    (order, repeat)
+                    for order in orders or one_order(question, chosen, rejected, seed)
+                    for repeat in range(repeats)
+                    if done.status((pair, name, order, repeat)) in (None, "failed")
+                ]
             if slots:
                 planner.add(place, context, name, slots)
     unfit = [record for record in work.unfit if record.status == "invalid"]
@@ -231,6 +241,7 @@ class _WorkPlanner:
         self._ids, self._users = suite.column("id"), suite.column("user")
         self._texts = [suite.column(name) for name in ("question", "chosen", "rejected")]
         self._turns = suite.column("turns")
+        self._known: dict[tuple[str, str], str] = {}
         self._plain = is_rater(model) and not isinstance(model, Jury) and builder.unlimited
         self.work = OpenWork(Calls(model, suite))
 
@@ -254,19 +265,30 @@ class _WorkPlanner:
             for key in sorted(seats):  # the order of asking must not tell a model which answer is the chosen one
                 self.work.calls.add(key, place, seats[key], view, swapped)
             asked = tuple(seats)
-            self.work.tasks.add(RecordTask(pair, name, order, repeat, asked, whose, len(view.posts), shown.dropped))
+            self.work.tasks.add(pair, name, order, repeat, asked, whose, len(view.posts), shown.dropped)
 
     def _add_texts(self, place: int, name: str, slots: Sequence[tuple[Order, int]]) -> None:
         """Add the records of a pair of which a Rater is shown nothing but the texts, and which always fits."""
         question, chosen, rejected = [column[place] for column in self._texts]
-        turns, calls = self._turns[place], self.work.calls
+        calls = self.work.calls
         for order, repeat in slots:
-            one = self._keys.of(AnswerView(question, chosen, turns=turns), repeat)
-            two = self._keys.of(AnswerView(question, rejected, turns=turns), repeat)
+            one, two = self._key(place, question, chosen, repeat), self._key(place, question, rejected, repeat)
             calls.add(*((one, place, 0) if one <= two else (two, place, 1)))
             calls.add(*((two, place, 1) if one <= two else (one, place, 0)))
             asked = (one, two) if one != two else (one,)
-            self.work.tasks.add(RecordTask(self._ids[place], name, order, repeat, asked, None, 0, ()))
+            self.work.tasks.add(self._ids[place], name, order, repeat, asked, None, 0, ())
+
+    def _key(self, place: int, question: str, answer: str, repeat: int) -> str:
+        """The key of a call that shows nothing but a question and an answer."""
+        turns = self._turns[place]
+        if repeat or turns:
+            return self._keys.of(AnswerView(question, answer, turns=turns), repeat)
+        if (key := self._known.get((question, answer))) is None:
+            key = self._keys.of(AnswerView(question, answer), repeat)
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[question, answer] = key
+        return key
 
     def _show(self, place: int, context: Context) -> ShownView | Unfit:
         if context.kind.source:

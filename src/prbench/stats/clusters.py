@@ -109,5 +109,15 @@ def count(codes: Codes) -> int:
     return int(codes.max(initial=-1)) + 1
 
 
+_SPARSE = 64
+"""Largest code for each row up to which codes are numbered by a table of all of them, and not by sorting."""
+
+
 def _dense(codes: Codes) -> Codes:
+    """Number codes anew from 0, in their order, without those that do not occur."""
+    if len(codes) and (most := int(codes.max())) < _SPARSE * len(codes):
+        there = np.zeros(most + 1, dtype=np.int64)
+        there[codes] = 1
+        numbered: Codes = (np.cumsum(there) - 1)[codes]
+        return numbered
     return np.unique(codes, return_inverse=True)[1].astype(np.int64, copy=False)

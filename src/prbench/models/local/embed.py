@@ -8,6 +8,7 @@ window is embedded in pieces whose vectors are averaged by length: nothing is cu
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -118,7 +119,7 @@ class SentenceEncoder:
         return self.checkpoint.load_weights(AutoModel, self._options, lacking=("pooler.",))
 
     def _embed(self, texts: Sequence[str]) -> Vectors:
-        pieces = [self._pieces(text) for text in texts]
+        pieces = self._pieces(texts)
         self._tokens.update((text, sum(map(len, part))) for text, part in zip(texts, pieces, strict=True))
         flat = [piece for part in pieces for piece in part]
         rows = np.zeros((len(flat), int(self.checkpoint.config.get_text_config().hidden_size)), dtype=np.float32)
@@ -152,14 +153,12 @@ class SentenceEncoder:
             pooled = (states * weight).sum(1) / weight.sum(1)
         return unit(pooled.cpu().numpy())
 
-    def _pieces(self, text: str) -> list[list[int]]:
-        """Token ids of a text with the model's special tokens, in as many equal pieces as it takes."""
-        tokenizer = self.checkpoint.tokenizer
-        ids = list(tokenizer(text, add_special_tokens=False, truncation=False, verbose=False)["input_ids"])
+    def _pieces(self, texts: Sequence[str]) -> list[list[list[int]]]:
+        """Token ids of each text with the model's special tokens, in as many equal pieces as it takes."""
+        fields = self.checkpoint.tokenizer(list(texts), add_special_tokens=False, truncation=False, verbose=False)
         before, after = self._special
-        room = max(len(ids), 1) if self.window is None else max(self.window - len(before) - len(after), 1)
-        count = max(-(-len(ids) // room), 1)
-        return [[*before, *map(int, part), *after] for part in np.array_split(np.array(ids, dtype=np.int64), count)]
+        room = None if self.window is None else max(self.window - len(before) - len(after), 1)
+        return [[[*before, *part, *after] for part in _equal_parts(ids, room)] for ids in fields["input_ids"]]
 
     @cached_property
     def _special(self) -> tuple[list[int], list[int]]:
@@ -242,6 +241,19 @@ def unit(rows: npt.NDArray[Any]) -> Vectors:
     """Rows scaled to length 1; a row of zeros stays."""
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.maximum(norms, 1e-12), dtype=np.float32)
+
+
+def _equal_parts(ids: list[int], room: int | None) -> list[list[int]]:
+    """Cut a list into the fewest parts that fit, whose lengths differ by one at most.
+
+    Example:
+        >>> _equal_parts([1, 2, 3, 4, 5], room=2)
+        [[1, 2], [3, 4], [5]]
+    """
+    count = 1 if room is None else max(-(-len(ids) // room), 1)
+    size, longer = divmod(len(ids), count)
+    ends = [number * size + min(number, longer) for number in range(count + 1)]
+    return [ids[start:end] for start, end in pairwise(ends)]
 
 
 def _pooling(folder: Path, address: str) -> Pooling:

@@ -36,8 +36,9 @@ class HiddenStates(SentenceEncoder):
         piece = "" if self._options.window is None else f" {self._options.window}"
         return f"{self.checkpoint.address}@{self.checkpoint.revision[:12]} hidden{precision}{piece}"
 
-    def _pieces(self, text: str) -> list[list[int]]:
-        return [piece or [0] for piece in super()._pieces(text)]  # a text without a token, in a model without BOS
+    def _pieces(self, texts: Sequence[str]) -> list[list[list[int]]]:
+        # A text may have no token, in a model without BOS.
+        return [[piece or [0] for piece in part] for part in super()._pieces(texts)]
 
     def _forward(self, pieces: Sequence[Sequence[int]]) -> Any:
         ids, mask, _ = pad([Encoding(piece) for piece in pieces], 0, input_device(self._model))  # type: ignore[arg-type]

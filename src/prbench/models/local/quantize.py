@@ -2,7 +2,8 @@
 
 Activations stay in the run's precision (weight-only): rounding them as well changes many more preferences. What
 rounding does to a model's scores depends on the model, so it is measured, on prompts of the run itself, before and
-after; without a sample there is no number.
+after; without a sample there is no number. A model is refused where fewer than 99.5 % of the sampled pairs of answers
+keep their order.
 """
 
 import logging
@@ -14,6 +15,9 @@ from typing import Any
 
 from prbench.errors import MissingExtraError, ModelError
 from prbench.types import Message, Prompt
+
+_LEAST_KEPT = 0.995
+"""Share of the sampled pairs of answers that must keep their order."""
 
 
 def quantise(model: Any, address: str) -> None:
@@ -48,8 +52,13 @@ def choose_sample(prompts: Sequence[Prompt], most: int) -> list[Prompt]:
     return [prompt for group in groups.values() for prompt in group][:most]
 
 
-def describe_change(prompts: Sequence[Prompt], before: Sequence[float | None], after: Sequence[float | None]) -> str:
+def describe_change(
+    prompts: Sequence[Prompt], before: Sequence[float | None], after: Sequence[float | None], address: str = "the model"
+) -> str:
     """Say in one sentence how scores differ, and how many pairs of answers to the same turn kept their order.
+
+    Raises:
+        ModelError: If fewer than 99.5 % of those pairs did.
 
     Example:
         >>> prompts = [Prompt((Message("user", "Tea?"), Message("assistant", answer))) for answer in "ab"]
@@ -68,8 +77,14 @@ def describe_change(prompts: Sequence[Prompt], before: Sequence[float | None], a
     pairs = [(left, right) for left, right in combinations(known, 2) if left[0].messages[:-1] == right[0].messages[:-1]]
     same = sum((left[1] > right[1]) == (left[2] > right[2]) for left, right in pairs)
     spread = statistics.pstdev([one for _, one, _ in known])
-    return (
+    said = (
         f"weights in 8 bits: on a sample of {len(known)} prompts scores changed by {statistics.fmean(changes):.3g} on "
         f"average and {max(changes):.3g} at most (their standard deviation is {spread:.3g}); {same} of {len(pairs)} "
         f"pairs of answers kept their order"
     )
+    if same < _LEAST_KEPT * len(pairs):
+        raise ModelError(
+            f"{address}: {said}, and {_LEAST_KEPT:.1%} must",
+            hint="leave --quantize out; --quantize-sample 0 rounds the weights without measuring what it changes",
+        )
+    return said

@@ -122,7 +122,7 @@ class LocalRater:
         for network in self._networks():
             quantise(network, self.card.address)
         after = self._sampled([items[place] for place in fitting])
-        self._rounding = describe_change([sample[place] for place in fitting], before, after)
+        self._rounding = describe_change([sample[place] for place in fitting], before, after, self.card.address)
 
     def _sampled(self, items: list[Item]) -> list[float | None]:
         found = {scored.position: scored.score for scored in self._score_items(items)}

@@ -13,8 +13,8 @@ from prbench.report.page.evidence import ReportedRun, ReportEvidence
 from prbench.report.page.pools import Pools, written_size
 from prbench.report.page.texts import Reconstruction, Reconstructions, Texts, dropped_positions
 from prbench.report.payload import Array, Block, BlockWriter, floats, smallest
-from prbench.results import PairRow
-from prbench.types import Context, Record
+from prbench.results import MadeRecord, PairRow
+from prbench.types import Context
 
 NO_VERDICT, NOT_ASKED = 255, 254
 """Codes beside credits, which go from 0 to 200."""
@@ -154,17 +154,17 @@ def _model(
     return {**facts, "contexts": list(entry.facts.contexts), "slots": slots}, writer.pack()
 
 
-def _slots(groups: Sequence[Sequence[Record]]) -> list[Slot]:
+def _slots(groups: Sequence[Sequence[MadeRecord]]) -> list[Slot]:
     found = {(record.order, record.repeat) for group in groups for record in group}
     return sorted(found, key=lambda slot: (slot[1], slot[0]))
 
 
-def _pick(group: Sequence[Record], order: str, repeat: int) -> Record | None:
+def _pick(group: Sequence[MadeRecord], order: str, repeat: int) -> MadeRecord | None:
     return next((record for record in group if record.order == order and record.repeat == repeat), None)
 
 
 def _write_records(
-    writer: BlockWriter, key: str, records: Sequence[Record | None], reasons: dict[str, int], pools: Pools
+    writer: BlockWriter, key: str, records: Sequence[MadeRecord | None], reasons: dict[str, int], pools: Pools
 ) -> None:
     writer.array(f"{key}.verdict", np.array([_verdict(record) for record in records], dtype=np.uint8))
     for name in ("chosen_score", "rejected_score", "margin"):
@@ -179,7 +179,7 @@ def _write_records(
         writer.array(f"{key}.reason", smallest(why))
 
 
-def _verdict(record: Record | None) -> int:
+def _verdict(record: MadeRecord | None) -> int:
     if record is None:
         return _NO_RECORD
     if record.status != "ok" or record.verdict is None:
@@ -190,7 +190,7 @@ def _verdict(record: Record | None) -> int:
 def _write_shown(
     writer: BlockWriter,
     context: str,
-    groups: Sequence[Sequence[Record]],
+    groups: Sequence[Sequence[MadeRecord]],
     rows: Sequence[PairRow],
     rebuilt: Reconstruction,
     texts: Texts,

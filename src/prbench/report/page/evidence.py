@@ -15,6 +15,7 @@ from prbench.files import damaged, exists
 from prbench.report.finished import records_fingerprint
 from prbench.results import (
     Credits,
+    MadeRecord,
     PairRow,
     PairRows,
     Records,
@@ -32,7 +33,7 @@ from prbench.results import (
     recompute,
     require_verified,
 )
-from prbench.types import CONTEXTS, ITEM, Context, Record
+from prbench.types import CONTEXTS, ITEM, Context
 
 MOST_SHOWN = 30_000
 """Pairs that a page lists; of more, a sample."""
@@ -61,14 +62,18 @@ class ReportedRun(NamedTuple):
         """The context that this model is judged by: the user's own profile where it reads it."""
         return self.result.headline
 
-    def records_of(self, context: str, pairs: Container[str]) -> dict[str, tuple[Record, ...]]:
+    def records_of(self, context: str, pairs: Container[str]) -> dict[str, tuple[MadeRecord, ...]]:
         """The records of some pairs in a context, in order of repeat and order."""
-        found: dict[str, list[Record]] = {}
         both = zip(self.records.column("pair"), self.records.column("context"), strict=True)
-        for place, (pair, name) in enumerate(both):
-            if name == context and pair in pairs:
-                found.setdefault(pair, []).append(self.records[place])
-        return {pair: tuple(sorted(group, key=lambda r: (r.repeat, r.order))) for pair, group in found.items()}
+        places = [place for place, (pair, name) in enumerate(both) if name == context and pair in pairs]
+        found: dict[str, tuple[MadeRecord, ...]] = {}
+        for record in self.records.made(places):
+            found[record.pair] = (*found.get(record.pair, ()), record)
+        return {pair: _in_order(group) for pair, group in found.items()}
+
+
+def _in_order(group: tuple[MadeRecord, ...]) -> tuple[MadeRecord, ...]:
+    return tuple(sorted(group, key=lambda record: (record.repeat, record.order))) if len(group) > 1 else group
 
 
 class ReportEvidence(NamedTuple):

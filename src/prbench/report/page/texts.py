@@ -3,7 +3,7 @@
 They come from the suite, never from the run, and only if the suite at hand is, pair for pair, the one that was run.
 """
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from prbench.contexts import ContextBuilder, ShownPosts, Unfit
@@ -11,7 +11,8 @@ from prbench.data import Suite, load_pairs
 from prbench.errors import PrbenchError
 from prbench.models import load_model
 from prbench.report.page.evidence import ReportedRun, ReportEvidence
-from prbench.types import Context, Pair, Post, Record
+from prbench.results import MadeRecord
+from prbench.types import Context, Pair, Post
 
 
 class Texts(NamedTuple):
@@ -36,11 +37,12 @@ def load_texts(evidence: ReportEvidence) -> Texts:
         key = repr((entry.config.suite, sorted(entry.config.columns.items()), entry.config.revision))
         if key not in loaded:
             loaded[key] = _load(entry)
-        found = _matching(entry, loaded[key], shown)
-        if isinstance(found, str):
-            problems[found] = None
+        part = _matching(entry, loaded[key])
+        if isinstance(part, str):
+            problems[part] = None
         else:
-            pairs.update(found)
+            new = shown - pairs.keys()
+            pairs.update({id: part[place] for place, id in enumerate(part.column("id")) if id in new} if new else {})
             suites[str(entry.path)] = loaded[key]  # type: ignore[assignment]  # a matching suite is one
     return Texts(pairs, suites, tuple(problems))
 
@@ -53,7 +55,8 @@ def _load(entry: ReportedRun) -> Suite | str:
         return f"The suite {config.suite!r} cannot be read here ({error.message})."
 
 
-def _matching(entry: ReportedRun, suite: Suite | str, shown: Container[str]) -> dict[str, Pair] | str:
+def _matching(entry: ReportedRun, suite: Suite | str) -> Suite | str:
+    """The run's part of a suite, or why it is not the one of the run."""
     if isinstance(suite, str):
         return suite
     part = suite.keep((id in entry.rows.place for id in suite.column("id")), "of the run")
@@ -63,7 +66,7 @@ def _matching(entry: ReportedRun, suite: Suite | str, shown: Container[str]) -> 
             f"The suite {entry.config.suite!r} found here (fingerprint {here[:12]}) is not the one of the run "
             f"{entry.path.name!r} ({wanted[:12]})."
         )
-    return {id: part[place] for place, id in enumerate(part.column("id")) if id in shown}
+    return part
 
 
 class Reconstruction:
@@ -81,7 +84,7 @@ class Reconstruction:
         self._builder = ContextBuilder(suite, load_model("longer"), seed=seed)
         self._known: dict[tuple[str, str], ShownPosts | None] = {}
 
-    def shown(self, pair: Pair, record: Record) -> ShownPosts | None:
+    def shown(self, pair: Pair, record: MadeRecord) -> ShownPosts | None:
         """The posts that stood to choose from, or None where the record does not bear them out."""
         key = (pair.id, record.context)
         if key not in self._known:
@@ -119,7 +122,7 @@ class Reconstructions:
         return self._made[key]
 
 
-def _borne_out(found: ShownPosts, record: Record) -> bool:
+def _borne_out(found: ShownPosts, record: MadeRecord) -> bool:
     ids = {post.id for post in found.posts}
     fits = record.posts + len(record.dropped) == len(found.posts) and ids.issuperset(record.dropped)
     return fits and found.user == record.shown_user
