@@ -1,15 +1,18 @@
-"""A model that ships as what it learned, joined with its encoder on first use."""
+"""A model that ships as what it learned, read over an encoder that does not ship."""
 
 import json
-import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
 import tiny_models
 from prbench.config import ModelOptions
 from prbench.errors import ModelError
+from prbench.models.local.checkpoint import Checkpoint
+from prbench.models.local.embed import SentenceEncoder
+from prbench.models.local.upper import UpperEncoder
 from prbench.models.personal import artifact, rater, shipped, shipped_folder
 from prbench.models.personal.contrast_ranker import ContrastRanker
 from prbench.models.registry import load_encoder
@@ -27,11 +30,23 @@ VIEWS = [
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A `contrast` with two tuned encoders, beside what it was made of."""
     folder = tmp_path_factory.mktemp("shipped")
     base, suite = tiny_models.save_encoder(folder / "base"), str(write_suite(folder / "suite.jsonl"))
-    tune(EncoderConfig(base=f"embed:{base}", epochs=2, layers=1, passages=False), folder / "encoder", suite=suite)
-    options = TrainConfig(method="stances", encoder=f"embed:{folder / 'encoder'}#stances", epochs=1)
-    train(options, folder / "model", suite=suite)
+    flawed = str(write_suite(folder / "flawed.jsonl", [*_flawed("train"), *_flawed("validation")]))
+    tuned = EncoderConfig(base=f"embed:{base}", epochs=1, layers=1, passages=False)
+    tune(tuned.model_copy(update={"layers": 2}), folder / "one", suite=suite)
+    told = {"stances": False, "differences": True, "flaws": flawed}
+    tune(tuned.model_copy(update=told), folder / "two", suite=suite)
+    options = ContrastConfig(
+        encoder=f"embed:{base}",
+        stances=f"embed:{folder / 'one'}#stances",
+        answers=f"embed:{folder / 'two'}",
+        also=flawed,
+        folds=2,
+    )
+    record = train_contrast(options, folder / "model", suite=suite)
+    assert (record.settings["stances"], record.settings["answers"]) == ("posts#stances", "answers")
     return folder
 
 
@@ -39,45 +54,74 @@ def scores(folder: Path) -> list[float | None]:
     return [outcome.score for _, outcome in sorted(rater.load(str(folder), ModelOptions()).rate(VIEWS))]
 
 
-def test_packed_and_unpacked_it_scores_the_same(trained: Path, tmp_path: Path) -> None:
+def test_packed_it_is_small_and_answers_the_same(trained: Path, tmp_path: Path) -> None:
     shipped.pack(trained / "model", tmp_path / "packed")
     small = sum(path.stat().st_size for path in (tmp_path / "packed").rglob("*") if path.is_file())
-    assert small < sum(path.stat().st_size for path in (trained / "model").rglob("*") if path.is_file()) / 2
-    folder = shipped.unpack("mine", source=tmp_path / "packed", target=tmp_path / "unpacked")
-    assert scores(folder) == scores(trained / "model")
-    assert shipped.unpack("mine", source=tmp_path / "packed", target=folder) == folder, "joined once"
-    assert not list(tmp_path.glob(".unpacked*.part"))
+    assert small < sum(path.stat().st_size for path in trained.rglob("*") if path.is_file()) / 2
+    assert not list((tmp_path / "packed").rglob("model.safetensors"))
+    assert margins(tmp_path / "packed") == margins(trained / "model")
 
 
-def test_a_folder_that_was_cleaned_by_halves_is_joined_again(trained: Path, tmp_path: Path) -> None:
-    shipped.pack(trained / "model", tmp_path / "packed")
-    folder = shipped.unpack("mine", source=tmp_path / "packed", target=tmp_path / "unpacked")
-    (folder / "personal.json").unlink()
-    (folder / "encoder" / "model.safetensors").unlink()
-    assert shipped.unpack("mine", source=tmp_path / "packed", target=folder) == folder
-    assert scores(folder) == scores(trained / "model")
+def test_over_its_base_a_tuned_encoder_gives_the_vectors_of_the_whole(trained: Path) -> None:
+    texts = ["blue tea", "no red food of ann", "blue tea of bob at noon"]
+    plain = SentenceEncoder(*_opened(trained / "base"))
+    before = plain.encode(texts)
+    for name in ("one", "two"):
+        over = UpperEncoder(SentenceEncoder(*_opened(trained / "base")), trained / name)
+        whole = load_encoder(f"embed:{trained / name}", ModelOptions())
+        assert np.allclose(over.encode(texts), whole.encode(texts), atol=1e-5)
+    base = SentenceEncoder(*_opened(trained / "base"))
+    deep, flat = (UpperEncoder(base, trained / name) for name in ("one", "two"))
+    assert np.allclose(base.encode(texts), before, atol=1e-5), "what is shared changes nothing"
+    assert np.allclose(deep.encode(texts), load_encoder(f"embed:{trained / 'one'}").encode(texts), atol=1e-5)
+    assert np.allclose(flat.encode(texts), load_encoder(f"embed:{trained / 'two'}").encode(texts), atol=1e-5)
+
+
+def test_the_lower_layers_read_a_text_once_for_all_encoders(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    base = SentenceEncoder(*_opened(trained / "base"))
+    others = [UpperEncoder(base, trained / name) for name in ("one", "two")]
+    read: list[int] = []
+    embeddings = base._model.embeddings.forward
+    monkeypatch.setattr(
+        base._model.embeddings, "forward", lambda input_ids: read.append(len(input_ids)) or embeddings(input_ids)
+    )
+    for encoder in (base, *others):
+        encoder.encode(["blue tea", "no red food"])
+    assert read == [2]
+    many = [f"tea number {number}" for number in range(40)]
+    for encoder in (base, *others):
+        encoder.encode(many)
+    assert len(base._lower) <= 16, "the states of many texts are not kept"
 
 
 def test_a_package_with_a_file_missing_is_named(trained: Path, tmp_path: Path) -> None:
     shipped.pack(trained / "model", tmp_path / "packed")
-    (tmp_path / "packed" / "encoder" / shipped.DELTA).unlink()
-    with pytest.raises(ModelError, match=r"delta\.safetensors' is missing"):
-        shipped.unpack("mine", source=tmp_path / "packed", target=tmp_path / "unpacked")
-
-
-def test_another_base_is_refused_and_leaves_nothing(trained: Path, tmp_path: Path) -> None:
-    shipped.pack(trained / "model", tmp_path / "packed")
-    base = trained / "base"
-    kept = shutil.copytree(base, tmp_path / "kept")
+    (tmp_path / "packed" / "answers" / "delta.safetensors").unlink()
+    with pytest.raises(ModelError, match=r"delta\.safetensors"):
+        margins(tmp_path / "packed")
+    (trained / "model" / "posts" / "delta.safetensors").rename(tmp_path / "kept")
     try:
-        tiny_models.save_encoder(base, seed=5)
-        with pytest.raises(ModelError, match="is another one here than it was tuned from"):
-            shipped.unpack("mine", source=tmp_path / "packed", target=tmp_path / "unpacked")
+        with pytest.raises(ModelError, match=r"posts/delta\.safetensors is missing"):
+            shipped.pack(trained / "model", tmp_path / "again")
     finally:
-        shutil.rmtree(base)
-        shutil.copytree(kept, base)
-    assert not (tmp_path / "unpacked").exists()
-    assert not list(tmp_path.glob(".unpacked*.part"))
+        (tmp_path / "kept").rename(trained / "model" / "posts" / "delta.safetensors")
+
+
+def test_another_base_is_refused(trained: Path, tmp_path: Path) -> None:
+    other = SentenceEncoder(*_opened(tiny_models.save_encoder(tmp_path / "base", seed=5)))
+    with pytest.raises(ModelError, match="is another one here than it was tuned from"):
+        UpperEncoder(other, trained / "one")
+
+
+def test_a_model_whose_vectors_are_tuned_is_not_packed(trained: Path, tmp_path: Path) -> None:
+    options = TrainConfig(method="stances", encoder=f"embed:{trained / 'one'}#stances", epochs=1)
+    train(options, tmp_path / "model", suite=str(trained / "suite.jsonl"))
+    with pytest.raises(ModelError, match="cannot be packed: its vectors come from a tuned encoder"):
+        shipped.pack(tmp_path / "model", tmp_path / "packed")
+
+
+def _opened(folder: Path) -> tuple[Checkpoint, ModelOptions]:
+    return Checkpoint.open(str(folder), f"embed:{folder}", trust=False), ModelOptions()
 
 
 def test_a_model_over_a_plain_encoder_is_packed_without_one(trained: Path, tmp_path: Path) -> None:
@@ -89,38 +133,21 @@ def test_a_model_over_a_plain_encoder_is_packed_without_one(trained: Path, tmp_p
         "personal.json",
         "weights.safetensors",
     ]
-    assert shipped.unpack("mine", source=tmp_path / "packed") == tmp_path / "packed", "read where it lies"
     assert scores(tmp_path / "packed") == scores(tmp_path / "plain")
 
 
-def test_a_model_with_tuned_readers_of_posts_and_of_answers_is_packed_with_them(tmp_path: Path) -> None:
-    base, suite = tiny_models.save_encoder(tmp_path / "base"), str(write_suite(tmp_path / "suite.jsonl"))
-    flawed = str(write_suite(tmp_path / "flawed.jsonl", [*_flawed("train"), *_flawed("validation")]))
-    tuned = EncoderConfig(base=f"embed:{base}", epochs=1, layers=1, passages=False)
-    tune(tuned, tmp_path / "one", suite=suite)
-    told = {"stances": False, "differences": True, "flaws": flawed}
-    tune(tuned.model_copy(update=told), tmp_path / "two", suite=suite)
-    options = ContrastConfig(
-        encoder=f"embed:{base}",
-        stances=f"embed:{tmp_path / 'one'}#stances",
-        answers=f"embed:{tmp_path / 'two'}",
-        also=flawed,
-        folds=2,
-    )
-    record = train_contrast(options, tmp_path / "model", suite=suite)
-    assert (record.settings["stances"], record.settings["answers"]) == ("posts#stances", "answers")
-    shipped.pack(tmp_path / "model", tmp_path / "packed")
-    folder = shipped.unpack("mine", source=tmp_path / "packed", target=tmp_path / "unpacked")
-    found, trained = margins(folder), margins(tmp_path / "model")
-    assert found == trained
+def test_what_the_tuned_encoder_says_of_answers_is_weighed_as_a_whole(trained: Path, tmp_path: Path) -> None:
+    shipped.pack(trained / "model", tmp_path / "packed")
+    folder, before = tmp_path / "packed", margins(tmp_path / "packed")
     weights, heads = load_file(folder / "weights.safetensors"), load_file(folder / "answers" / "stances.safetensors")
     width = len(heads["flaw"])
     assert (weights["flaw"][-width:] == heads["flaw"]).all()
     gain = weights["tuned_sides"].astype("f8") / heads["sides"]
-    assert gain.std() < 0.01 * gain.mean(), "the tuned encoder's differences, weighed as a whole"
+    assert gain.std() < 0.01 * gain.mean()
+    record = artifact.read_record(folder, "")
     save_file(weights | {"tuned_sides": -weights["tuned_sides"]}, folder / "weights.safetensors")
     artifact.save_record(folder, record)
-    assert margins(folder) != trained, "what answers differ in is read by the tuned encoder"
+    assert margins(folder) != before
 
 
 def _flawed(split: str) -> list[Pair]:

@@ -76,8 +76,8 @@ def test_the_same_training_gives_the_same_weights_and_a_leak_is_refused(tmp_path
 @pytest.mark.parametrize(
     ("name", "address", "told"),
     [
-        ("stances", "embed:{base}", "does not tell the stances"),
-        ("answers", "embed:{base}", "not tuned to read answers"),
+        ("stances", "embed:{base}", "is no tuned encoder"),
+        ("answers", "embed:{base}", "is no tuned encoder"),
     ],
 )
 def test_encoders_that_cannot_be_used_are_refused_before_anything_is_fitted(

@@ -15,8 +15,8 @@ from pair_factory import make_pair
 from prbench.config import ModelOptions
 from prbench.data.passages import Passage
 from prbench.errors import ConfigError, ModelError, RunError
+from prbench.models.local.upper import DELTA
 from prbench.models.personal.delta import add_delta, learn_upper
-from prbench.models.personal.shipped import DELTA
 from prbench.models.registry import load_encoder
 from prbench.train.encoder import EncoderConfig, Tuning
 from prbench.train.frozen import FrozenStates

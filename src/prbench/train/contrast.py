@@ -65,7 +65,7 @@ def train_contrast(
     check_splits([*pairs, *flawed], everything, validation, extra=[passage.text for passage in passages])
     encoder = FeatureStore(load_encoder(options.encoder, ModelOptions()))
     axes = Axes.of(pairs)
-    tuned = _readers(options, axes)
+    tuned = _readers(options, axes, encoder.encoder)
     material = Material(axes, pairs, flawed, passages, held, held_flawed)
     fitting = Fitting(options, material, encoder, tuned, tell or (lambda line: None))
     weights = fitting.run()
@@ -99,20 +99,30 @@ def train_contrast(
     return record
 
 
-def _readers(options: ContrastConfig, axes: Axes) -> TunedReaders:
-    """Open the tuned encoders of the options."""
-    from prbench.config import ModelOptions
-    from prbench.models import load_encoder
+def _readers(options: ContrastConfig, axes: Axes, base: Any) -> TunedReaders:
+    """Open the tuned encoders of the options over the plain one."""
+    from prbench.models.local.embed import SentenceEncoder
+    from prbench.models.local.upper import TUNING, open_upper
     from prbench.models.personal.features import FeatureStore
     from prbench.models.personal.stance_encoder import StanceEncoder
 
-    stances = load_encoder(options.stances, ModelOptions()) if options.stances else None
+    named = [address for address in (options.stances, options.answers) if address]
+    if named and not isinstance(base, SentenceEncoder):
+        raise ConfigError(
+            f"{named[0]!r} was not tuned from {options.encoder}", hint="name the encoder it was tuned from: --encoder"
+        )
+    for address in named:
+        if not (_folder(address) / TUNING).is_file():
+            raise ConfigError(f"{address!r} is no tuned encoder", hint="tune one with `prbench train encoder -o DIR`")
+    stances, answers = (
+        open_upper(base, address.removeprefix("embed:")) if address else None
+        for address in (options.stances, options.answers)
+    )
     if stances is not None and (not isinstance(stances, StanceEncoder) or dict(stances.poles) != axes.poles):
         raise ConfigError(
             f"{options.stances!r} does not tell the stances on this suite's axes",
             hint="tune one with `prbench train encoder -o DIR` and name it embed:DIR#stances",
         )
-    answers = load_encoder(options.answers, ModelOptions()) if options.answers else None
     return TunedReaders(
         None if stances is None else FeatureStore(stances),
         None if answers is None else FeatureStore(answers),
@@ -120,12 +130,14 @@ def _readers(options: ContrastConfig, axes: Axes) -> TunedReaders:
     )
 
 
+def _folder(address: str) -> Path:
+    return Path(address.removeprefix("embed:").partition("#")[0]).expanduser()
+
+
 def _answer_heads(address: str, axes: Axes) -> AnswerHeads:
     """The heads of an encoder that was tuned to read answers; one that was not is refused."""
-    folder = Path(address.removeprefix("embed:")).expanduser()
+    folder = _folder(address)
     hint = "tune one with `prbench train encoder --setting stances=false --setting differences=true -o DIR`"
-    if not (folder / HEAD).is_file() or not (folder / AXES).is_file():
-        raise ConfigError(f"{address!r} was not tuned to read answers", hint=f"{hint} and name it embed:DIR")
     poles = {axis: tuple(both) for axis, both in read_json(folder / AXES, raises=ModelError, hint=hint).items()}
     if poles != axes.poles:
         raise ConfigError(f"{address!r} does not tell differences on this suite's axes", hint=hint)

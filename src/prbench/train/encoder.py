@@ -20,9 +20,9 @@ from prbench.config import Config, digest
 from prbench.errors import ModelError, RunError
 from prbench.files import checked, read_json, replacing, write_whole
 from prbench.models.local.checkpoint import quiet
+from prbench.models.local.upper import DELTA, TUNING
 from prbench.models.personal.delta import add_delta, delta, learn_upper
 from prbench.models.personal.pieces import pieces
-from prbench.models.personal.shipped import DELTA, TUNING
 from prbench.models.personal.stance_encoder import AXES, HEAD
 from prbench.train import checkpoint
 from prbench.train.frozen import FrozenStates

@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-_OUT_OF_SIGHT = -1e4
+from prbench.models.local.upper import through
+
 _TOGETHER = 32
 """Texts, of like length, that go through the frozen layers together."""
 
@@ -39,7 +40,7 @@ class FrozenStates:
         self.prepare(texts)
         states = nn.utils.rnn.pad_sequence([self._kept[text].float() for text in texts], batch_first=True)
         mask = _mask(texts)
-        return self._through(states, mask, self._blocks[self._frozen :]), mask
+        return through(states, mask, self._blocks[self._frozen :]), mask
 
     @property
     def _blocks(self) -> Any:
@@ -51,17 +52,10 @@ class FrozenStates:
         with torch.no_grad():
             ids = nn.utils.rnn.pad_sequence([torch.tensor(text) for text in texts], batch_first=True)
             states = self._model.embeddings(input_ids=ids)
-            states = self._through(states, _mask(texts), self._blocks[: self._frozen])
+            states = through(states, _mask(texts), self._blocks[: self._frozen])
         for text, found in zip(texts, states, strict=True):
             self._kept[text] = found[: len(text)].half()
         self._model.train(learning)
-
-    def _through(self, states: Tensor, mask: Tensor, blocks: Any) -> Tensor:
-        hidden = (1 - mask[:, None, None, :].float()) * _OUT_OF_SIGHT
-        for block in blocks:
-            found = block(states, hidden)
-            states = found[0] if isinstance(found, tuple) else found
-        return states
 
 
 def _mask(texts: Sequence[Sequence[int]]) -> Tensor:

@@ -11,7 +11,8 @@ from prbench.data.passages import Passage, load_passages
 from prbench.data.portion import Portion
 from prbench.errors import ConfigError, ModelError
 from prbench.files import checked, read_json, replacing_folder
-from prbench.models.personal.shipped import ENCODER, TUNING
+from prbench.models.local.upper import TUNING
+from prbench.models.personal.shipped import LEARNED
 from prbench.train.leaks import check_splits
 from prbench.train.stance_labels import Axes, Labelled, answer_stances, differences, labelled
 from prbench.train.train import learned_from, of_split
@@ -119,17 +120,25 @@ def taught(portion: Portion, *encoders: Adopted) -> dict[str, Any]:
     return portion.model_copy(update={"reserve": reserve}).told
 
 
-def adopt_encoder(address: str, folder: Path, name: str = ENCODER) -> Adopted:
-    """Copy an encoder that was tuned here into a model's folder, so that the folder is all one needs to score."""
+def adopt_encoder(address: str, folder: Path, name: str = "") -> Adopted:
+    """Copy an encoder that was tuned here into a model's folder, so that the folder is all one needs to score.
+
+    Args:
+        address: Address of the encoder.
+        folder: Folder of the model.
+        name: Its name there, for one of which only what it learned is kept, to be read over the plain encoder.
+    """
     source = _source(address)
     if not (source / TUNING).is_file():
         return Adopted(address)
-    target = folder / name
+    target = folder / (name or "encoder")
     if not target.is_dir():
         with replacing_folder(target) as partial:
-            shutil.copytree(source, partial, dirs_exist_ok=True)
+            kept = LEARNED if name else [path.name for path in source.iterdir()]
+            for file in kept:
+                shutil.copyfile(source / file, partial / file)
     _, hash_, head = address.partition("#")
-    return tuned_on(address)._replace(address=f"{name}{hash_}{head}")
+    return tuned_on(address)._replace(address=f"{target.name}{hash_}{head}")
 
 
 def _source(address: str) -> Path:

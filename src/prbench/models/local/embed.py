@@ -31,6 +31,8 @@ __all__ = ["SentenceEncoder", "SimilarityRater", "load", "load_encoder"]
 
 Vectors = npt.NDArray[np.float32]
 Pooling = Literal["mean", "cls"]
+_FEW = 16
+"""Pieces of which the lower layers' states are kept: those of one question."""
 _CHUNK = 256
 """Views whose texts are embedded together."""
 
@@ -70,7 +72,9 @@ class SentenceEncoder:
 
     def __init__(self, checkpoint: Checkpoint, options: ModelOptions) -> None:
         self.checkpoint = checkpoint
-        self._options = options
+        self.options = options
+        self._shared = 0
+        self._lower: dict[tuple[int, ...], Any] = {}
         self._vectors: dict[str, Vectors] = {}
         self._tokens: dict[str, int] = {}
         folder = Path(checkpoint.source)
@@ -109,21 +113,21 @@ class SentenceEncoder:
         from transformers import AutoModel
 
         window = length if self.window is None else min(length, self.window)
-        return self.checkpoint.foreseen_seconds(AutoModel, self._options, tokens, window)
+        return self.checkpoint.foreseen_seconds(AutoModel, self.options, tokens, window)
 
     @cached_property
     def _model(self) -> Any:
         from transformers import AutoModel
 
         # Token states are pooled here; the pooler of a BERT, which many encoders were saved without, is not read.
-        return self.checkpoint.load_weights(AutoModel, self._options, lacking=("pooler.",))
+        return self.checkpoint.load_weights(AutoModel, self.options, lacking=("pooler.",))
 
     def _embed(self, texts: Sequence[str]) -> Vectors:
         pieces = self._pieces(texts)
         self._tokens.update((text, sum(map(len, part))) for text, part in zip(texts, pieces, strict=True))
         flat = [piece for part in pieces for piece in part]
         rows = np.zeros((len(flat), int(self.checkpoint.config.get_text_config().hidden_size)), dtype=np.float32)
-        for batch in plan_batches([len(piece) for piece in flat], self._options.batch_tokens):
+        for batch in plan_batches([len(piece) for piece in flat], self.options.batch_tokens):
             self._fill(rows, flat, batch)
         owner = np.repeat(np.arange(len(texts)), [len(part) for part in pieces])
         totals = np.zeros((len(texts), rows.shape[1]), dtype=np.float32)
@@ -143,9 +147,49 @@ class SentenceEncoder:
                 hint="--device cpu, or a smaller --window, for shorter pieces",
             )
 
+    def share(self, layers: int) -> None:
+        """Let encoders that differ in so many upper layers, or fewer, have what the lower ones make of a text."""
+        self._shared = max(self._shared, layers)
+
+    def lower_states(self, pieces: Sequence[Sequence[int]]) -> tuple[Any, Any]:
+        """What the shared lower layers make of pieces, padded, and the mask; of a few it is kept for who asks next."""
+        from torch.nn.utils.rnn import pad_sequence
+
+        from prbench.models.local.upper import through
+
+        wanted = [tuple(piece) for piece in pieces]
+        found = {piece: self._lower[piece] for piece in wanted if piece in self._lower}
+        if new := [piece for piece in dict.fromkeys(wanted) if piece not in found]:
+            ids, mask, _ = self._padded(new)
+            lower = self._model.encoder.layer[: len(self._model.encoder.layer) - len(self.shared_blocks)]
+            states = through(self._model.embeddings(input_ids=ids), mask, lower)
+            found.update((piece, one[: len(piece)]) for piece, one in zip(new, states, strict=True))
+        self._lower = found if len(found) <= _FEW else {}
+        _, mask, _ = self._padded(wanted)
+        return pad_sequence([found[piece] for piece in wanted], batch_first=True), mask
+
+    def _padded(self, pieces: Sequence[Sequence[int]]) -> Any:
+        return pad([Encoding(piece) for piece in pieces], 0, input_device(self._model))  # type: ignore[arg-type]
+
+    def _states(self, pieces: Sequence[Sequence[int]]) -> tuple[Any, Any]:
+        """The last states of pieces, padded, and the mask."""
+        if not self._shared:
+            ids, mask, _ = self._padded(pieces)
+            return self._model(input_ids=ids, attention_mask=mask).last_hidden_state, mask
+        from prbench.models.local.upper import through
+
+        states, mask = self.lower_states(pieces)
+        return through(states, mask, self.shared_blocks), mask
+
+    @property
+    def shared_blocks(self) -> list[Any]:
+        """The blocks above what is shared."""
+        blocks = list(self._model.encoder.layer)
+        return blocks[max(len(blocks) - self._shared, 0) :]
+
     def _forward(self, pieces: Sequence[Sequence[int]]) -> Any:
-        ids, mask, _ = pad([Encoding(piece) for piece in pieces], 0, input_device(self._model))  # type: ignore[arg-type]
-        states = self._model(input_ids=ids, attention_mask=mask).last_hidden_state.float()
+        states, mask = self._states(pieces)
+        states = states.float()
         if self.pooling == "cls":
             pooled = states[:, 0]
         else:
@@ -187,7 +231,7 @@ class SimilarityRater:
                 "score": "cos(answer, question) + cos(answer, mean post) + cos(answer, mean expectation)",
                 "pooling": self.encoder.pooling,
                 "piece": self.encoder.window,
-                "dtype": self.encoder._options.dtype,
+                "dtype": self.encoder.options.dtype,
             },
             reusable=bool(checkpoint.revision),
         )

@@ -32,8 +32,8 @@ class HiddenStates(SentenceEncoder):
     @property
     def name(self) -> str:
         """Name of the encoder, with its revision and what else changes its vectors."""
-        precision = "" if self._options.dtype == "float32" else f" {self._options.dtype}"
-        piece = "" if self._options.window is None else f" {self._options.window}"
+        precision = "" if self.options.dtype == "float32" else f" {self.options.dtype}"
+        piece = "" if self.options.window is None else f" {self.options.window}"
         return f"{self.checkpoint.address}@{self.checkpoint.revision[:12]} hidden{precision}{piece}"
 
     def _pieces(self, texts: Sequence[str]) -> list[list[list[int]]]:

@@ -45,7 +45,9 @@ class ContrastRanker:
         self._folder = folder
         self._address = address or f"personal:{folder}"
         self._encoder = open_encoder(record, folder, options)
-        self._stances, self._answers = (open_tuned(folder, record, options, name) for name in ("stances", "answers"))
+        self._stances, self._answers = (
+            open_tuned(folder, record, self._encoder, name) for name in ("stances", "answers")
+        )
         self.contrast = open_contrast(folder, record, self._address, self._encoder, self._stances)
         self._reader = TraitReader(self.contrast.grams, self._encoder, self._answers)
         self._judged: dict[str, tuple[Judgment, ...]] = {}
@@ -190,14 +192,14 @@ def _make_room(kept: dict[Any, Any]) -> None:
         del kept[next(iter(kept))]
 
 
-def open_tuned(folder: Path, record: artifact.PersonalRecord, options: ModelOptions, name: str) -> TextEncoder | None:
+def open_tuned(folder: Path, record: artifact.PersonalRecord, base: TextEncoder, name: str) -> TextEncoder | None:
     """The tuned encoder that reads posts and statements (`stances`), or answers (`answers`), where there is one."""
-    from prbench.models.registry import load_encoder
+    from prbench.models.local.upper import open_upper
 
     if not record.settings.get(name):
         return None
-    kept = ModelOptions(device=options.device, batch_tokens=options.batch_tokens)
-    return FeatureStore(load_encoder(f"embed:{folder}/{record.settings[name]}", kept))
+    plain: Any = base.encoder if isinstance(base, FeatureStore) else base
+    return FeatureStore(open_upper(plain, f"{folder}/{record.settings[name]}"))
 
 
 def open_contrast(

@@ -11,7 +11,7 @@ import torch
 from prbench.config import ModelOptions
 from prbench.errors import AddressError, ConfigError, ModelError
 from prbench.files import describe
-from prbench.models.personal import artifact, shipped
+from prbench.models.personal import SHIPPED, artifact, shipped
 from prbench.models.personal.features import FeatureStore, encoder_revision
 from prbench.models.personal.method import Method, State, Width, make
 from prbench.models.personal.person import keep_judgments, stack
@@ -177,7 +177,7 @@ class PersonalRater:
 def load(rest: str, options: ModelOptions) -> "PersonalRater | CrossRater | ContrastRanker":
     """Open the model that `prbench train … --out DIR` left in a folder, or `personal:reference`, which ships."""
     address = f"personal:{rest}"
-    folder = shipped.unpack(rest) if shipped.is_shipped(rest) else Path(rest).expanduser()
+    folder = SHIPPED / rest if shipped.is_shipped(rest) else Path(rest).expanduser()
     record = artifact.read_record(folder, address)
     if record.method == "cross":
         from prbench.models.personal.cross import CrossRater
