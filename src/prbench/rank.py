@@ -15,6 +15,7 @@ from prbench.types import Post
 
 _KEPT = 64
 """Indexed profiles kept at a time: a run goes through users one after another."""
+_KEPT_RANKINGS = 20_000
 
 
 class BM25:
@@ -30,7 +31,8 @@ class BM25:
 
     def __init__(self) -> None:
         self._indexes: OrderedDict[tuple[Post, ...], Any] = OrderedDict()
-        self._last: tuple[str, tuple[Post, ...], tuple[Post, ...]] | None = None
+        self._ranked: OrderedDict[tuple[str, int], tuple[tuple[Post, ...], tuple[Post, ...]]] = OrderedDict()
+        """Profiles and what was found for a question, by the identity of the profile, which is held here."""
         self._lock = threading.Lock()
 
     def rank(self, question: str, posts: Sequence[Post]) -> tuple[Post, ...]:
@@ -38,13 +40,17 @@ class BM25:
         profile = tuple(posts)
         if len(profile) < 2:
             return profile
-        last = self._last  # a run asks about a user's pairs with the same question one after another
-        if last is not None and last[0] == question and last[1] is profile:
-            return last[2]
+        key = (question, id(profile))  # a run asks the same for every pair of a question, and in several contexts
+        known = self._ranked.get(key)
+        if known is not None and known[0] is profile:
+            return known[1]
         scores = self._scores(question, profile)
         order = np.argsort(-scores, kind="stable")
         ranked = tuple(profile[i] for i in order)
-        self._last = (question, profile, ranked)
+        with self._lock:
+            self._ranked[key] = (profile, ranked)
+            if len(self._ranked) > _KEPT_RANKINGS:
+                self._ranked.popitem(last=False)
         return ranked
 
     def _scores(self, question: str, profile: tuple[Post, ...]) -> Any:

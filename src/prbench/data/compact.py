@@ -51,13 +51,12 @@ def read_compact(path: Path) -> ModelColumns[Pair]:
     """Read what `write_compact` wrote; equal texts, profiles, aspects and tags become one object."""
     import pyarrow.parquet as parquet
 
-    table = parquet.read_table(path, read_dictionary=list(_COLUMNS)).combine_chunks()
+    table = parquet.ParquetFile(path, read_dictionary=list(_COLUMNS)).read().combine_chunks()
     decoders: dict[str, Callable[[str], Any]] = {"profile": _posts, "rubric_aspects": _aspects, "tags": json.loads}
     columns = [_decoded(table.column(name), decoders.get(name, str)) for name in _COLUMNS]
     # The file was written from pairs that had been checked; checking again would also copy every profile.
     pairs = pair_columns(())
-    for row in zip(*columns, strict=True):
-        pairs.add({**dict(zip(_COLUMNS, row, strict=True)), "turns": ()})
+    pairs.add_columns({**dict(zip(_COLUMNS, columns, strict=True)), "turns": [()] * len(table)})
     return pairs
 
 

@@ -8,6 +8,7 @@ first user turn. Whichever was needed is said in `note`.
 """
 
 import hashlib
+import re
 from array import array
 from collections.abc import Sequence
 from functools import cached_property
@@ -20,6 +21,17 @@ Format = Literal["chat", "pair", "plain"]
 
 TEMPLATE_DATE = "26 Jul 2024"
 """Some chat templates print today's date, so that a score would change overnight; they take this fixed one instead."""
+
+_BORDERS = (re.compile(r"(?=\n\S)"), re.compile(r"(?<=\n)(?=\S)"))
+_PROBES = (
+    "a\nb.\nB\n\nb \n1\n- b)\n(x\n\n\n2",
+    "\u00e9\n\u00e9 \n\n \n\u4e00\n\u4e00\t\n'b\r\ny",
+    "1\n\n\n\nit's\n's\n\n* x\n_y",
+)
+"""Texts with all kinds of line ends."""
+_CHECKED = 32
+"""Texts that are counted whole as well."""
+_MOST_LINES = 200_000
 
 
 class Encoding(NamedTuple):
@@ -59,6 +71,20 @@ class PromptEncoder:
         types = fields.get("token_type_ids") if self.format == "pair" else None
         return Encoding(array("i", fields["input_ids"]), None if types is None else array("i", types))
 
+    def length(self, prompt: Prompt) -> int:
+        """Tokens of the whole prompt; lines that several prompts share are counted once, where that is exact."""
+        if self.format == "chat" and (lines := self._lines) is not None:
+            text = self._chat(self._fitting(prompt.messages), tokenize=False)
+            if (found := lines.count(text)) is not None:
+                return found
+        return len(self.encode(prompt).ids)
+
+    @cached_property
+    def _lines(self) -> "LineCounts | None":
+        backend = getattr(self._tokenizer, "backend_tokenizer", None)
+        border = None if backend is None else line_border(backend)
+        return None if border is None else LineCounts(backend, border)
+
     def written_out(self, prompt: Prompt) -> str:
         """The text of the tokens, special ones included, as the model reads it."""
         return str(self._tokenizer.decode(list(self.encode(prompt).ids), skip_special_tokens=False))
@@ -75,7 +101,7 @@ class PromptEncoder:
 
     def _fields(self, messages: Sequence[Message]) -> dict[str, list[int]]:
         if self.format == "chat":
-            return self._chat(self._fitting(messages))
+            return dict(self._chat(self._fitting(messages)))
         answered = messages[-1].role == "assistant"
         lead = tuple(messages[:-1] if answered else messages)
         if len(lead) > 1:
@@ -105,25 +131,80 @@ class PromptEncoder:
         except TemplateError:
             return False
 
-    def _chat(self, messages: Sequence[Message]) -> dict[str, list[int]]:
+    def _chat(self, messages: Sequence[Message], *, tokenize: bool = True) -> Any:
+        """The fields of the tokens, or the text that they are made of."""
         from jinja2 import TemplateError
 
+        how = {"return_dict": True, "truncation": False, "tokenizer_kwargs": {"verbose": False}} if tokenize else {}
         try:
-            fields = self._tokenizer.apply_chat_template(
+            found = self._tokenizer.apply_chat_template(
                 [message._asdict() for message in messages],
-                tokenize=True,
-                return_dict=True,
+                tokenize=tokenize,
                 add_generation_prompt=messages[-1].role != "assistant",
-                truncation=False,
-                tokenizer_kwargs={"verbose": False},
                 date_string=TEMPLATE_DATE,
+                **how,
             )
         except TemplateError as error:
             raise ModelError(
                 f"{self._address}: the tokenizer's chat template refuses the conversation: {error}",
                 hint="fix chat_template in the tokenizer's files, or remove it to have turn and answer joined plainly",
             ) from error
-        return dict(fields)
+        return found
+
+
+class LineCounts:
+    """Counts the tokens of texts line by line, each distinct line once.
+
+    The first texts are also counted whole; where one differs, nothing is counted by lines any more.
+
+    Args:
+        backend: The tokenizer.
+        border: Where it never joins two lines.
+    """
+
+    def __init__(self, backend: Any, border: "re.Pattern[str]") -> None:
+        self._backend, self._border = backend, border
+        self._known: dict[str, int] = {}
+        self._checked = 0
+        self._exact = True
+
+    def count(self, text: str) -> int | None:
+        """Tokens of a text; None where lines do not add up for this tokenizer."""
+        if not self._exact:
+            return None
+        lines = self._border.split(text)
+        new = [line for line in dict.fromkeys(lines) if line not in self._known]
+        if new:
+            if len(self._known) > _MOST_LINES:
+                self._known.clear()
+                new = list(dict.fromkeys(lines))
+            self._known.update(zip(new, self._encoded(new), strict=True))
+        found = sum([self._known[line] for line in lines])
+        if self._checked < _CHECKED:
+            self._checked += 1
+            self._exact = self._encoded([text]) == [found]
+        return found if self._exact else None
+
+    def _encoded(self, texts: list[str]) -> list[int]:
+        return list(map(len, self._backend.encode_batch_fast(texts, add_special_tokens=False)))
+
+
+def line_border(backend: Any) -> "re.Pattern[str] | None":
+    """Where a tokenizer parts a text whatever stands there, so that lines can be counted apart; None where it does not.
+
+    Byte-level tokenizers part it before the last line break, or after it.
+    """
+    parts = backend.pre_tokenizer
+    if parts is None or backend.normalizer is not None or backend.truncation is not None or backend.padding is not None:
+        return None
+
+    def pieces(text: str) -> list[str]:
+        return [piece for piece, _ in parts.pre_tokenize_str(text)]
+
+    for border in _BORDERS:
+        if all(pieces(text) == [one for line in border.split(text) for one in pieces(line)] for text in _PROBES):
+            return border
+    return None
 
 
 def _format(tokenizer: Any) -> Format:

@@ -57,7 +57,7 @@ class LanguageModelGenerator:
 
     def length(self, prompt: Prompt) -> int:
         """Tokens that this prompt takes, special tokens included."""
-        return len(self._model.encoder.encode(prompt).ids)
+        return self._model.encoder.length(prompt)
 
     def generate(
         self,

@@ -62,7 +62,7 @@ class LogitReader:
 
     def length(self, prompt: Prompt) -> int:
         """Tokens that this prompt takes, special tokens included."""
-        return len(self._model.encoder.encode(_conversation(prompt)).ids)
+        return self._model.encoder.length(_conversation(prompt))
 
     def written_out(self, prompt: Prompt) -> str:
         """The prompt as one text, with the special tokens of the chat template."""
