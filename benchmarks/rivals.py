@@ -6,18 +6,18 @@ Run: make bench-rivals, which makes an environment for each, or name those there
 Protocol. The model is SmolLM2-135M with a reward head that is the difference of two rows of its token table, so that a
 program that reads logits and one that reads a classifier give the same score. Prompts are those of the mirror suite
 under `profile`: *pairs* of several users, *best of 16* answers to one question, *mirror*, many questions of one user.
-Encoders read the suite's posts, questions and answers (MiniLM), cross-encoders pairs of question and answer (MiniLM's
-body with an untrained head), each text once and then as often as it stands in the suite. prbench goes first,
-from views to scores with its templates and tokenizer, and by the clock once more at the end, which tells how steady the
-machine was; the others go in between, one after another, each in a process
-of its own, weights loaded and a first prompt scored outside the clock. All compute in float32 with the same threads,
-save llama.cpp on the 4-bit file as shipped, whose row shows what that costs in scores. The two that compute every
-prompt in full are timed on the first --sample prompts of a workload and extrapolated by tokens.
+Encoders read the suite's posts, questions and answers (MiniLM), each text once and then as often as it stands in the
+suite; cross-encoders read pairs of question and answer (MiniLM's body with an untrained head).
 
-With --processor-time everything runs in one thread and what it really computed is counted, not what the clock says: for
-machines that do other work as well. A ratio is the rival's time ÷ prbench's. Exits with 1 where a rival
-is faster, a score in float32 differs by more than 1e-3, or a verdict differs on a pair of answers whose margin is above
-that.
+prbench goes first, from views to scores with its templates and tokenizer; by the clock it goes once more at the end,
+which tells how steady the machine was. The others go in between, one after another, each in a process of its own,
+weights loaded and a first prompt scored outside the clock. All compute in float32 with the same threads, save llama.cpp
+on the 4-bit file as shipped, whose row shows what that costs in scores. The two that compute every prompt in full are
+timed on the first --sample prompts of a workload and extrapolated by tokens. With --processor-time everything runs in
+one thread and what it really computed is counted, not what the clock says: for machines that do other work as well.
+
+A ratio is the rival's time ÷ prbench's. Exits with 1 where a rival is faster, a score in float32 differs by more than
+1e-3, or a verdict differs on a pair of answers whose margin is above that.
 """
 
 import argparse
