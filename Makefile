@@ -45,7 +45,7 @@ wheel-check: ## build the wheel, install it bare outside the repository, run the
 
 .PHONY: bench
 bench: $(VENV)/.dev ## benchmarks with bars: growth of time and memory with pairs (about half an hour, on a quiet machine)
-	$(BIN)/python benchmarks/growth.py
+	$(BIN)/python benchmarks/growth.py; grown=$$?; $(BIN)/python benchmarks/planning.py && exit $$grown
 
 .PHONY: bench-engine bench-rivals
 bench-engine: $(VENV)/.dev ## bars of the engine: linear layers, limit of sharing, growth with the profile (minutes, quiet machine)

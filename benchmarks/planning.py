@@ -31,7 +31,7 @@ def main() -> int:
 
     imported = time.process_time()
     config = RunConfig.of(
-        model=options.model, limit=options.pairs, contexts=CONTEXTS, options={"window": options.window}
+        suite="mirror", model=options.model, limit=options.pairs, contexts=CONTEXTS, options={"window": options.window}
     )
     session = Session(config)
     opened = time.process_time()

@@ -6,17 +6,18 @@ Run: make bench-rivals, which makes an environment for each, or name those there
 Protocol. The model is SmolLM2-135M with a reward head that is the difference of two rows of its token table, so that a
 program that reads logits and one that reads a classifier give the same score. Prompts are those of the mirror suite
 under `profile`: *pairs* of several users, *best of 16* answers to one question, *mirror*, many questions of one user.
-Encoders read the suite's posts, questions and answers (MiniLM), cross-encoders pairs of question and answer (MiniLM's
-body with an untrained head), each text once and then as often as it stands in the suite. prbench goes first and last,
-from views to scores with its templates and tokenizer; the others go in between, one after another, each in a process
-of its own, weights loaded and a first prompt scored outside the clock. All compute in float32 with the same threads,
-save llama.cpp on the 4-bit file as shipped, whose row shows what that costs in scores. The two that compute every
-prompt in full are timed on the first --sample prompts of a workload and extrapolated by tokens.
+Encoders read the suite's posts, questions and answers (MiniLM), each text once and then as often as it stands in the
+suite; cross-encoders read pairs of question and answer (MiniLM's body with an untrained head).
 
-With --processor-time everything runs in one thread and what it really computed is counted, not what the clock says: for
-machines that do other work as well. A ratio is the rival's time ÷ the mean of prbench's two. Exits with 1 where a rival
-is faster, a score in float32 differs by more than 1e-3, or a verdict differs on a pair of answers whose margin is above
-that.
+prbench goes first, from views to scores with its templates and tokenizer; by the clock it goes once more at the end,
+which tells how steady the machine was. The others go in between, one after another, each in a process of its own,
+weights loaded and a first prompt scored outside the clock. All compute in float32 with the same threads, save llama.cpp
+on the 4-bit file as shipped, whose row shows what that costs in scores. The two that compute every prompt in full are
+timed on the first --sample prompts of a workload and extrapolated by tokens. With --processor-time everything runs in
+one thread and what it really computed is counted, not what the clock says: for machines that do other work as well.
+
+A ratio is the rival's time ÷ prbench's. Exits with 1 where a rival is faster, a score in float32 differs by more than
+1e-3, or a verdict differs on a pair of answers whose margin is above that.
 """
 
 import argparse
@@ -44,13 +45,13 @@ TOLERANCE = 1e-3
 RUNNERS = Path(__file__).with_name("rival_runners.py")
 LIMIT_S = 900
 KINDS = {
-    "official": ("sentence", "prefix"),
-    "rewardbench": ("rewardbench", "prefix"),
-    "vllm": ("vllm", "prefix"),
-    "llama_f32": ("llama", "prefix"),
-    "llama_q4": ("llama", "prefix"),
     "sentence_encode": ("sentence", "encode"),
     "sentence_predict": ("sentence", "predict"),
+    "official": ("sentence", "prefix"),
+    "llama_f32": ("llama", "prefix"),
+    "llama_q4": ("llama", "prefix"),
+    "rewardbench": ("rewardbench", "prefix"),
+    "vllm": ("vllm", "prefix"),
 }
 """The environment that each runner needs, and the kind of workload that it takes."""
 ROUNDED = "llama_q4"
@@ -88,7 +89,7 @@ class Row(NamedTuple):
 
 def workloads(small: bool) -> dict[str, Workload]:
     """What to score, of the mirror suite."""
-    pairs = list(load_pairs("mirror", split="test"))
+    pairs = [_shortened(pair) if small else pair for pair in load_pairs("mirror", split="test")]
     users = list(dict.fromkeys(pair.user for pair in pairs))
     first = {user: next(pair for pair in pairs if pair.user == user) for user in users}
     own = [pair for pair in pairs if pair.user == users[0]]
@@ -96,7 +97,7 @@ def workloads(small: bool) -> dict[str, Workload]:
     answers = list(dict.fromkeys(text for pair in own for text in (pair.chosen, pair.rejected)))
     few = [first[user] for user in users[: 1 if small else 2]]
     asked = questions[: 2 if small else 4]
-    best = [_view(own[0], answer) for answer in answers[: 4 if small else 16]]
+    best = [_view(own[0], answer) for answer in answers[:16]]
     read = pairs[:: 400 if small else 40]
     return {
         "pairs": Workload("prefix", _both(few), [2] * len(few)),
@@ -105,6 +106,10 @@ def workloads(small: bool) -> dict[str, Workload]:
         **_encoded("texts", read),
         **_crossed("question and answer", read),
     }
+
+
+def _shortened(pair: Pair) -> Pair:
+    return pair.model_copy(update={"profile": pair.profile[:5]})
 
 
 def _view(pair: Pair, answer: str, *, profile: bool = True) -> AnswerView:
@@ -281,20 +286,23 @@ def compare(rival: str, name: str, workload: Workload, ours: tuple[float, list[f
     return Row(rival, name, found["seconds"] * found.get("times", 1) / seconds, difference, same, clear)
 
 
-def print_table(rows: Sequence[Row]) -> None:
-    """Print a table that can be copied into a document."""
-    print("\n| rival | workload | prbench is faster by | largest difference | same verdict |\n|---|---|---|---|---|")
-    for row in rows:
-        verdicts = f"{row.same} of {row.clear}" if row.clear else ""
-        mark = " **missed**" if row.missed else ""
-        print(f"| {row.rival} | {row.workload} | {row.ratio:.2f}×{mark} | {row.difference:.1e} | {verdicts} |")
+HEADER = """| rival | workload | prbench is faster by | largest difference | same verdict |
+|---|---|---|---|---|"""
+
+
+def print_row(row: Row) -> None:
+    """Print a row of a table that can be copied into a document."""
+    verdicts = f"{row.same} of {row.clear}" if row.clear else ""
+    mark = " **missed**" if row.missed else ""
+    cells = [row.rival, row.workload, f"{row.ratio:.2f}×{mark}", f"{row.difference:.1e}", verdicts]
+    print(f"| {' | '.join(cells)} |", flush=True)
 
 
 def read_options() -> argparse.Namespace:
     """Read what was typed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rival", action="append", default=[], metavar="NAME=PYTHON", help="an environment")
-    parser.add_argument("--small", action="store_true", help="few prompts, to see that everything runs")
+    parser.add_argument("--small", action="store_true", help="few prompts, with five posts each")
     parser.add_argument("--only", action="append", default=[], help="a workload, or a runner; several times")
     parser.add_argument("--sample", type=int, default=4, help="prompts of those that compute each in full")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
@@ -324,24 +332,22 @@ def main() -> None:
         ours.score(case)
     before = {name: ours.time(case) for name, case in chosen.items()}
     named = [name for name in KINDS if not set(given.only) & set(KINDS) or name in given.only]
-    there = [name for name in named if KINDS[name][0] in pythons]
-    found = {name: run_rival(name, pythons[KINDS[name][0]], work, given.work) for name in there}
-    after = {name: ours.time(case) for name, case in chosen.items()}
-    mean = {name: ((before[name][0] + after[name][0]) / 2, before[name][1]) for name in chosen}
-    rows = [
-        compare(rival, name, chosen[name], mean[name], one)
-        for rival, by_name in found.items()
-        for name, one in (by_name or {}).items()
-        if name in chosen
-    ]
-    drift = max(max(before[name][0], after[name][0]) / min(before[name][0], after[name][0]) for name in chosen)
-    print(
-        f"float32, {given.threads} threads, load {os.getloadavg()[0]:.1f}; prbench's two turns differ by {drift:.2f}×"
-    )
+    rows: list[Row] = []
+    missing = []
+    print(f"\n{HEADER}", flush=True)
+    for rival in named:
+        python = pythons.get(KINDS[rival][0])
+        found = None if python is None else run_rival(rival, python, work, given.work)
+        missing += [rival] if found is None else []
+        for name in [name for name in chosen if name in (found or {})]:
+            rows.append(compare(rival, name, chosen[name], before[name], found[name]))
+            print_row(rows[-1])
+    after = before if given.processor_time else {name: ours.time(case) for name, case in chosen.items()}
     for name, case in chosen.items():
-        print(f"  {name}: {len(case.views) or len(case.texts)} prompts, prbench {mean[name][0]:.2f} s")
-    print_table(rows)
-    missing = [name for name in named if found.get(name) is None]
+        spread = f"{after[name][0] / before[name][0]:.2f} times that at the end"
+        print(f"  {name}: {len(case.views) or len(case.texts)} prompts, prbench {before[name][0]:.2f} s, {spread}")
+    by = "processor time" if given.processor_time else "wall clock"
+    print(f"float32, {given.threads} threads, {by}, load {os.getloadavg()[0]:.1f}")
     print(f"\nnot run: {', '.join(missing) or 'none'}")
     sys.exit(any(row.missed for row in rows))
 

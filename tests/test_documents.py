@@ -5,6 +5,9 @@ import io
 import json
 import re
 import runpy
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -111,3 +114,41 @@ def test_links_between_pages_lead_somewhere():
         if not (page.parent / target).exists()
     ]
     assert not broken
+
+
+def commands(pages=("README.md", "docs/**/*.md")):
+    """Every `prbench …` line of a block in the pages, with its page, as words."""
+    for path in sorted(found for page in pages for found in ROOT.glob(page)):
+        for block in re.findall(
+            r"^```(?:sh|bash|console|shell)?\n(.*?)^```", path.read_text(), re.DOTALL | re.MULTILINE
+        ):
+            for line in block.replace("\\\n", " ").splitlines():
+                if found := re.match(r"\s*(?:\$ )?(?:[A-Z_]+=\S+ )*prbench (.+)", line):
+                    yield path.name, shlex.split(found[1].split("  #")[0].split(" | ")[0], comments=True)
+
+
+def test_the_options_of_all_commands_in_the_pages_exist():
+    from typer.main import get_command
+
+    from prbench.cli import app
+
+    unknown = []
+    for page, words in commands():
+        command = get_command(app)
+        while words and words[0] in getattr(command, "commands", {}):
+            command = command.commands[words.pop(0)]
+        several = [command, *getattr(command, "commands", {}).values()]  # a group may have a command that goes unnamed
+        options = [option for one in several for option in one.params]
+        known = {name for option in options for name in (*option.opts, *option.secondary_opts)} | {"--help"}
+        given = [word.partition("=")[0] for word in words if re.match(r"--[a-z]", word)]
+        unknown += [(page, command.name, name) for name in given if name not in known]
+    assert not unknown
+
+
+def test_the_recipe_for_eight_gpus_is_a_plan_that_can_be_printed():
+    (recipe,) = (words for page, words in commands(["docs/performance.md"]) if "ray" in words and "--dry-run" in words)
+    recipe[recipe.index("--model") + 1] = "longer"
+    found = subprocess.run(
+        [sys.executable, "-m", "prbench", *recipe, "--limit", "20"], capture_output=True, text=True, check=True
+    )
+    assert "calls to make" in found.stdout

@@ -84,6 +84,17 @@ def test_every_distinct_text_is_embedded_once(encoder, monkeypatch):
     assert encoder.encode([]).shape == (0, 32)
 
 
+def test_a_batch_on_a_processor_stays_within_its_caches(encoder, monkeypatch):
+    padded = []
+    whole = encoder._forward
+    monkeypatch.setattr(
+        encoder, "_forward", lambda pieces: padded.append(len(pieces) * max(map(len, pieces))) or whole(pieces)
+    )
+    encoder.encode([f"{'tea ' * 60}{number}" for number in range(100)])
+    assert len(padded) > 1
+    assert max(padded) <= 2048 < ModelOptions().batch_tokens
+
+
 def test_long_texts_are_embedded_in_pieces_and_not_cut(folder):
     narrow = embed.load_encoder(str(folder), ModelOptions(window=8))
     start, end = "knees hurt garden tea lake chair", "numbers first"

@@ -103,7 +103,11 @@ def run(
     batch_tokens: shared.BatchTokensOption = 8192,
     concurrency: shared.ConcurrencyOption = 8,
     workers: Annotated[
-        str | None, typer.Option(help="Processes that hold a copy of a local model, or auto. Default 1; on ray auto.")
+        str | None,
+        typer.Option(
+            help="Processes that hold a copy of a local model, or auto. Default 1, which uses all cores already: "
+            "more are for isolation and clusters. On ray auto."
+        ),
     ] = None,
     engine: Annotated[EngineName, typer.Option(help="Worker processes here, or a Ray cluster.")] = EngineName.local,
     timeout: shared.TimeoutOption = 60.0,

@@ -109,7 +109,7 @@ def count(codes: Codes) -> int:
     return int(codes.max(initial=-1)) + 1
 
 
-_SPARSE = 64
+_SPARSE = 4
 """Largest code for each row up to which codes are numbered by a table of all of them, and not by sorting."""
 
 

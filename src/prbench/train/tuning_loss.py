@@ -20,10 +20,6 @@ EQUAL = 0.1
 """Weight of the squared difference in f between sound answers to one question."""
 
 
-_SMALL = 0.02
-"""Spread of the weights that tell differences, before they have learned."""
-
-
 class Answered(NamedTuple):
     """Answers to one question."""
 
@@ -63,9 +59,9 @@ class Heads(nn.Module):
         self.margin = nn.Linear(width, axes, bias=False)
         self.size = nn.Linear(width, axes)
         self.flaw = nn.Linear(width, 1, bias=False)
-        for layer in (self.margin, self.size):
-            nn.init.normal_(layer.weight, std=_SMALL)
-        nn.init.zeros_(self.flaw.weight)
+        for layer in (self.margin, self.size, self.flaw):
+            nn.init.zeros_(layer.weight)
+        nn.init.zeros_(self.size.bias)
 
     def shares(self, vectors_ND: Tensor) -> Tensor:
         """First pole, nothing, second pole for each text and axis, (N, K, 3)."""

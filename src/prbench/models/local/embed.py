@@ -19,7 +19,7 @@ from prbench.config import ModelOptions
 from prbench.errors import ModelError
 from prbench.files import checked, read_json
 from prbench.models.local import weights
-from prbench.models.local.batching import pad, plan_batches, try_forward
+from prbench.models.local.batching import fitting_tokens, pad, plan_batches, try_forward
 from prbench.models.local.checkpoint import Checkpoint
 from prbench.models.local.encoding import Encoding
 from prbench.models.local.placement import input_device
@@ -127,7 +127,12 @@ class SentenceEncoder:
         self._tokens.update((text, sum(map(len, part))) for text, part in zip(texts, pieces, strict=True))
         flat = [piece for part in pieces for piece in part]
         rows = np.zeros((len(flat), int(self.checkpoint.config.get_text_config().hidden_size)), dtype=np.float32)
+<<<<<<< HEAD
         for batch in plan_batches([len(piece) for piece in flat], self.options.batch_tokens):
+=======
+        most = fitting_tokens(self._options.batch_tokens, input_device(self._model))
+        for batch in plan_batches([len(piece) for piece in flat], most):
+>>>>>>> main
             self._fill(rows, flat, batch)
         owner = np.repeat(np.arange(len(texts)), [len(part) for part in pieces])
         totals = np.zeros((len(texts), rows.shape[1]), dtype=np.float32)

@@ -14,7 +14,7 @@ from prbench.errors import AddressError, ModelError, did_you_mean
 from prbench.models.effort import Effort
 from prbench.models.head import read_head
 from prbench.models.local.adapter import open_with_adapter
-from prbench.models.local.batching import Item, Scored, pad, score_all
+from prbench.models.local.batching import Item, Scored, fitting_tokens, pad, score_all
 from prbench.models.local.checkpoint import Checkpoint
 from prbench.models.local.encoding import Encoding, PromptEncoder
 from prbench.models.local.families import WAYS, OwnCodeRater, PairClassifier, refuse_process_rewards
@@ -171,7 +171,8 @@ class SequenceClassifier(PrefixRater):
             yield from super()._score_items(items)
             return
         lengths = [len(encoding.ids) for (encoding,) in items]
-        for scored in score_all(items, self._forward, self._options.batch_tokens):
+        most = fitting_tokens(self._options.batch_tokens, input_device(self._model))
+        for scored in score_all(items, self._forward, most):
             self._plain_effort += self._effort_of(lengths[scored.position], scored)
             yield scored
 
