@@ -127,12 +127,8 @@ class SentenceEncoder:
         self._tokens.update((text, sum(map(len, part))) for text, part in zip(texts, pieces, strict=True))
         flat = [piece for part in pieces for piece in part]
         rows = np.zeros((len(flat), int(self.checkpoint.config.get_text_config().hidden_size)), dtype=np.float32)
-<<<<<<< HEAD
-        for batch in plan_batches([len(piece) for piece in flat], self.options.batch_tokens):
-=======
-        most = fitting_tokens(self._options.batch_tokens, input_device(self._model))
+        most = fitting_tokens(self.options.batch_tokens, self._device)
         for batch in plan_batches([len(piece) for piece in flat], most):
->>>>>>> main
             self._fill(rows, flat, batch)
         owner = np.repeat(np.arange(len(texts)), [len(part) for part in pieces])
         totals = np.zeros((len(texts), rows.shape[1]), dtype=np.float32)
@@ -174,7 +170,11 @@ class SentenceEncoder:
         return pad_sequence([found[piece] for piece in wanted], batch_first=True), mask
 
     def _padded(self, pieces: Sequence[Sequence[int]]) -> Any:
-        return pad([Encoding(piece) for piece in pieces], 0, input_device(self._model))  # type: ignore[arg-type]
+        return pad([Encoding(piece) for piece in pieces], 0, self._device)  # type: ignore[arg-type]
+
+    @property
+    def _device(self) -> Any:
+        return input_device(self._model)
 
     def _states(self, pieces: Sequence[Sequence[int]]) -> tuple[Any, Any]:
         """The last states of pieces, padded, and the mask."""

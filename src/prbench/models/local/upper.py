@@ -64,6 +64,10 @@ class UpperEncoder(SentenceEncoder):
             add_delta(found, learned)
         return found.eval()
 
+    @property
+    def _device(self) -> Any:
+        return self._base._device
+
     def _states(self, pieces: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
         states, mask = self._base.lower_states(pieces)
         blocks = [*self._base.shared_blocks[: -self.layers], *self._model.encoder.layer[-self.layers :]]
