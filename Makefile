@@ -167,8 +167,12 @@ PERSONAL := runs/personal
 METHODS := bt user-bt vpl pal lore gpo
 .PHONY: reference personal
 reference: $(VENV)/.lm ## train the reference model, into runs/personal/reference (minutes)
-	$(BIN)/prbench train encoder --setting stances=false --setting flaws=generic --setting warmup=20 --out $(PERSONAL)/answers
-	$(BIN)/prbench train contrast --setting answers=embed:$(PERSONAL)/answers --out $(PERSONAL)/reference
+	$(BIN)/prbench train encoder --epochs 8 --setting posts=whole --setting answers=false --setting wishes=true \
+	  --setting join=true --setting silence=1 --out $(PERSONAL)/posts
+	$(BIN)/prbench train encoder --epochs 5 --setting stances=false --setting differences=true --setting flaws=generic \
+	  --out $(PERSONAL)/answers
+	$(BIN)/prbench train contrast --setting stances='embed:$(PERSONAL)/posts#stances' \
+	  --setting answers=embed:$(PERSONAL)/answers --out $(PERSONAL)/reference
 
 personal: reference ## train every method over the plain and a tuned encoder, for scorecard and studies
 	$(BIN)/prbench train encoder --out $(PERSONAL)/encoder
