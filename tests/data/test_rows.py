@@ -27,6 +27,14 @@ def fails(path, **options):
     return caught.value
 
 
+@pytest.mark.parametrize("row", ["{}", '{"chosen": []}'])
+@pytest.mark.parametrize("before", [[], [GOOD]])
+def test_a_row_without_columns_or_answers_is_named(tmp_path, row, before):
+    error = fails(jsonl(tmp_path / "a.jsonl", *before, row))
+    assert f"line {len(before) + 1}" in str(error)
+    assert error.hint
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -83,7 +83,7 @@ class RowReader:
             columns = self._read_plain(batch)
             if columns is None:
                 found = [pair for row in batch.rows() for pair in self._read_row(row)]
-                columns = dict(zip(_ORDER, zip(*found, strict=True), strict=True))
+                columns = {name: [pair[place] for pair in found] for place, name in enumerate(_ORDER)}
             pairs.add_columns(columns)
         return pairs
 

@@ -60,10 +60,9 @@ class RowBatch(NamedTuple):
 
     def rows(self) -> Iterator[SourceRow]:
         """The rows one by one."""
-        names = list(self.columns)
-        for number, values in zip(self.numbers, zip(*self.columns.values(), strict=True), strict=True):
-            place = Place(self.file, self.unit, number)
-            yield SourceRow(dict(zip(names, values, strict=True)), place, self.split)
+        for row, number in enumerate(self.numbers):
+            values = {name: column[row] for name, column in self.columns.items()}  # a row may be without any
+            yield SourceRow(values, Place(self.file, self.unit, number), self.split)
 
 
 def batches(rows: Iterable[SourceRow]) -> Iterator[RowBatch]:
@@ -85,7 +84,7 @@ def read_batches(path: Path, *, split: str = "", max_line_bytes: int = MAX_LINE_
         return
     number = 1
     for columns in files.parquet_batches(path, raises=DataError):
-        rows = len(next(iter(columns.values())))
+        rows = len(next(iter(columns.values()), ()))
         yield RowBatch(columns, str(path), "row", range(number, number + rows), split)
         number += rows
     if number == 1:

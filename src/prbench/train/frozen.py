@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from prbench.models.local.upper import through
+from prbench.models.local.embed import through
 
 _TOGETHER = 32
 """Texts, of like length, that go through the frozen layers together."""

@@ -27,7 +27,7 @@ from prbench.models.personal.stance_encoder import StanceEncoder
 from prbench.models.protocols import ModelCard
 from prbench.types import AnswerView, Channel, Message, Outcome, Prompt
 
-__all__ = ["SentenceEncoder", "SimilarityRater", "load", "load_encoder"]
+__all__ = ["SentenceEncoder", "SimilarityRater", "load", "load_encoder", "through"]
 
 Vectors = npt.NDArray[np.float32]
 Pooling = Literal["mean", "cls"]
@@ -156,8 +156,6 @@ class SentenceEncoder:
         """What the shared lower layers make of pieces, padded, and the mask; of a few it is kept for who asks next."""
         from torch.nn.utils.rnn import pad_sequence
 
-        from prbench.models.local.upper import through
-
         wanted = [tuple(piece) for piece in pieces]
         found = {piece: self._lower[piece] for piece in wanted if piece in self._lower}
         if new := [piece for piece in dict.fromkeys(wanted) if piece not in found]:
@@ -181,8 +179,6 @@ class SentenceEncoder:
         if not self._shared:
             ids, mask, _ = self._padded(pieces)
             return self._model(input_ids=ids, attention_mask=mask).last_hidden_state, mask
-        from prbench.models.local.upper import through
-
         states, mask = self.lower_states(pieces)
         return through(states, mask, self.shared_blocks), mask
 
@@ -216,6 +212,17 @@ class SentenceEncoder:
         whole, bare = (tokenizer("a", add_special_tokens=added)["input_ids"] for added in (True, False))
         start = next(i for i in range(len(whole)) if whole[i : i + len(bare)] == bare)
         return whole[:start], whole[start + len(bare) :]
+
+
+def through(states: Any, mask: Any, blocks: Iterable[Any]) -> Any:
+    """Send states, (N, T, width), through blocks in a row; what the mask, (N, T), hides is not seen."""
+    import torch
+
+    hidden = (1 - mask[:, None, None, :].to(states.dtype)) * torch.finfo(states.dtype).min
+    for block in blocks:
+        found = block(states, hidden)
+        states = found[0] if isinstance(found, tuple) else found
+    return states
 
 
 class SimilarityRater:

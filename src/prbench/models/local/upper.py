@@ -9,12 +9,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from prbench import files
 from prbench.errors import ModelError
-from prbench.models.local.embed import SentenceEncoder
+from prbench.models.local.embed import SentenceEncoder, through
 from prbench.models.personal.delta import add_delta
 from prbench.models.personal.stance_encoder import StanceEncoder
 
@@ -79,12 +78,3 @@ def open_upper(base: SentenceEncoder, address: str) -> "UpperEncoder | StanceEnc
     name, _, head = address.partition("#")
     found = UpperEncoder(base, Path(name))
     return StanceEncoder(found, Path(name), head) if head else found
-
-
-def through(states: Tensor, mask: Tensor, blocks: Any) -> Tensor:
-    """Send states, (N, T, width), through blocks; what the mask, (N, T), hides is not seen."""
-    hidden = (1 - mask[:, None, None, :].to(states.dtype)) * torch.finfo(states.dtype).min
-    for block in blocks:
-        found = block(states, hidden)
-        states = found[0] if isinstance(found, tuple) else found
-    return states
