@@ -165,12 +165,17 @@ notebook: $(VENV)-docs/.ready ## execute examples/first_look.ipynb and keep its 
 
 PERSONAL := runs/personal
 METHODS := bt user-bt vpl pal lore gpo
-.PHONY: reference personal
-reference: $(VENV)/.lm ## train the reference model, into runs/personal/reference (minutes)
-	$(BIN)/prbench train encoder --epochs 8 --setting posts=whole --setting answers=false --setting wishes=true \
-	  --setting join=true --setting silence=1 --out $(PERSONAL)/posts
-	$(BIN)/prbench train encoder --epochs 5 --setting stances=false --setting differences=true --setting flaws=generic \
-	  --out $(PERSONAL)/answers
+.PHONY: reference personal posts-encoder answers-encoder
+posts-encoder: $(VENV)/.lm
+	OMP_NUM_THREADS=1 $(BIN)/prbench train encoder --epochs 8 --setting posts=whole --setting answers=false \
+	  --setting wishes=true --setting join=true --setting silence=1 --out $(PERSONAL)/posts
+
+answers-encoder: $(VENV)/.lm
+	OMP_NUM_THREADS=1 $(BIN)/prbench train encoder --epochs 5 --setting stances=false --setting differences=true \
+	  --setting flaws=generic --out $(PERSONAL)/answers
+
+reference: $(VENV)/.lm ## train the reference model, into runs/personal/reference (an hour of two cores; continues)
+	$(MAKE) --jobs 2 posts-encoder answers-encoder
 	$(BIN)/prbench train contrast --setting stances='embed:$(PERSONAL)/posts#stances' \
 	  --setting answers=embed:$(PERSONAL)/answers --out $(PERSONAL)/reference
 

@@ -1,6 +1,7 @@
 """A model that ships as what it learned, read over an encoder that does not ship."""
 
 import json
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from prbench.models.registry import load_encoder
 from prbench.train import TrainConfig, train
 from prbench.train.contrast import ContrastConfig, train_contrast
 from prbench.train.encoder import EncoderConfig
-from prbench.train.tune import tune
+from prbench.train.tune import adopt_encoder, tune
 from prbench.types import AnswerView, Pair, PairView, Post
 from split_suite import split_pairs, write_suite
 
@@ -60,6 +61,25 @@ def test_packed_it_is_small_and_answers_the_same(trained: Path, tmp_path: Path) 
     assert small < sum(path.stat().st_size for path in trained.rglob("*") if path.is_file()) / 2
     assert not list((tmp_path / "packed").rglob("model.safetensors"))
     assert margins(tmp_path / "packed") == margins(trained / "model")
+
+
+def test_a_byte_that_changed_in_a_tuned_encoder_is_found(trained: Path, tmp_path: Path) -> None:
+    shipped.pack(trained / "model", tmp_path / "packed")
+    file = tmp_path / "packed" / "posts" / "delta.safetensors"
+    before = artifact.revision(tmp_path / "packed")
+    data = bytearray(file.read_bytes())
+    data[-2] ^= 1
+    file.write_bytes(data)
+    assert artifact.revision(tmp_path / "packed") != before
+    with pytest.raises(ModelError, match="delta.safetensors' is not what its training wrote"):
+        rater.load(str(tmp_path / "packed"), ModelOptions())
+
+
+def test_another_tuned_encoder_takes_the_place_of_the_one_before(trained: Path, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        adopt_encoder(f"embed:{trained / name}", tmp_path, artifact.POSTS)
+        kept, made = (folder / "delta.safetensors" for folder in (tmp_path / artifact.POSTS, trained / name))
+        assert kept.read_bytes() == made.read_bytes()
 
 
 def test_over_its_base_a_tuned_encoder_gives_the_vectors_of_the_whole(trained: Path) -> None:
@@ -174,7 +194,8 @@ def test_the_model_of_the_package_is_over_the_encoder_that_is_pulled() -> None:
     record = json.loads((folder / "personal.json").read_text())
     assert record["encoder"] == "embed:minilm"
     assert encoder.checkpoint.revision in record["encoder_revision"]
-    assert sum(path.stat().st_size for path in folder.rglob("*")) < 15e6
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert sum(len(zlib.compress(path.read_bytes())) for path in files) < 15e6, "what it adds to the wheel"
 
 
 def test_what_is_no_judgment_is_refused(trained: Path) -> None:

@@ -19,7 +19,6 @@ from prbench.errors import ConfigError, ModelError
 from prbench.files import checked, load_tensors, read_json
 from prbench.models.personal import artifact
 from prbench.models.personal.contrast import NAME
-from prbench.models.personal.shipped import ANSWERS, POSTS
 from prbench.models.personal.stance_encoder import AXES, HEAD
 from prbench.train.contrast_fit import AnswerHeads, ContrastConfig, Fitting, Material, Tell, TraitWeights, TunedReaders
 from prbench.train.leaks import check_splits
@@ -69,8 +68,8 @@ def train_contrast(
     material = Material(axes, pairs, flawed, passages, held, held_flawed)
     fitting = Fitting(options, material, encoder, tuned, tell or (lambda line: None))
     weights = fitting.run()
-    stances = adopt_encoder(options.stances, out, POSTS) if options.stances else Adopted("")
-    answers = adopt_encoder(options.answers, out, ANSWERS) if options.answers else Adopted("")
+    stances = adopt_encoder(options.stances, out, artifact.POSTS) if options.stances else Adopted("")
+    answers = adopt_encoder(options.answers, out, artifact.ANSWERS) if options.answers else Adopted("")
     record = artifact.PersonalRecord(
         method=NAME,
         settings={"axes": axes.poles, "stances": stances.address, "answers": answers.address},

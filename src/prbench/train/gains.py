@@ -15,7 +15,7 @@ from prbench.models.personal.traits import Floats
 
 _MODEST = 0.002
 """Penalty of a gain's logarithm: where everything is told right, no gain is large enough."""
-_LENT, _NOBODY = 0.03, 0.03
+_LENT, _NOBODY = 0.2, 0.03
 """Weight of flawed answers under posts, and without, against the pairs of the mirror suite: chosen on validation."""
 _NEAR = 3.0
 """Gain to begin with of how near a statement is to an answer."""

@@ -132,7 +132,7 @@ def adopt_encoder(address: str, folder: Path, name: str = "") -> Adopted:
     if not (source / TUNING).is_file():
         return Adopted(address)
     target = folder / (name or "encoder")
-    if not target.is_dir():
+    if not (target / TUNING).is_file() or (target / TUNING).read_bytes() != (source / TUNING).read_bytes():
         with replacing_folder(target) as partial:
             kept = LEARNED if name else [path.name for path in source.iterdir()]
             for file in kept:

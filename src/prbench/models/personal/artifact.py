@@ -1,7 +1,8 @@
 """A trained model on disk: `personal.json` (what it is and what it was trained on) and `weights.safetensors`.
 
-A tuned encoder lies beside them in `encoder/`. Nothing is pickled: opening a model runs no code from its folder.
-`SHA256SUMS` holds the checksums of both, as `sha256sum --check` reads them; a model that is older has none.
+A tuned encoder lies beside them in `encoder/`, or what it learned in a folder of its own. Nothing is pickled: opening a
+model runs no code from its folder. `SHA256SUMS` holds the checksums, as `sha256sum --check` reads them; a model that is
+older has none.
 """
 
 import hashlib
@@ -19,6 +20,8 @@ from prbench.types import Frozen
 RECORD = "personal.json"
 WEIGHTS = "weights.safetensors"
 SUMS = "SHA256SUMS"
+POSTS, ANSWERS = "posts", "answers"
+"""Folders of tuned encoders in a model's: the one that reads posts and statements, and the one that reads answers."""
 
 
 Width = Annotated[int, Field(ge=0, le=2**20)]
@@ -76,11 +79,10 @@ def save(folder: Path, record: PersonalRecord, weights: Mapping[str, Tensor]) ->
 
 
 def save_record(folder: Path, record: PersonalRecord) -> None:
-    """Write what a model is, once its weights are there, and the checksums of both."""
+    """Write what a model is, once its weights are there, and the checksums of all."""
     text = record.model_dump_json(indent=2) + "\n"
     sums = {RECORD: hashlib.sha256(text.encode()).hexdigest()}
-    if (folder / WEIGHTS).is_file():
-        sums[WEIGHTS] = files.checksum(folder / WEIGHTS, raises=ModelError)
+    sums |= {name: files.checksum(folder / name, raises=ModelError) for name in _learned(folder)}
     files.write_whole(folder / SUMS, "".join(f"{digest}  {name}\n" for name, digest in sums.items()))
     files.write_whole(folder / RECORD, text)
 
@@ -103,9 +105,10 @@ def _check_sums(folder: Path, address: str) -> None:
     """Refuse a model whose files are not those that its training wrote."""
     if not files.exists(folder / SUMS, raises=ModelError):
         return
+    known = (RECORD, WEIGHTS, *_learned(folder))
     for line in files.read_text(folder / SUMS, raises=ModelError).splitlines():
         digest, _, name = line.partition("  ")
-        if name in (RECORD, WEIGHTS) and digest != files.checksum(folder / name, raises=ModelError):
+        if name in known and digest != files.checksum(folder / name, raises=ModelError):
             raise ModelError(
                 f"{address}: {str(folder / name)!r} is not what its training wrote: its checksum differs",
                 hint=f"train the model again; where the change is your own, remove {SUMS}",
@@ -118,8 +121,15 @@ def read_weights(folder: Path, address: str) -> dict[str, Tensor]:
 
 
 def revision(folder: Path) -> str:
-    """One hash over record and weights."""
+    """One hash over record, weights and what tuned encoders learned."""
     total = hashlib.sha256()
-    for name in (RECORD, WEIGHTS):
+    for name in (RECORD, *_learned(folder)):
         total.update(files.read_bytes(folder / name, raises=ModelError) if (folder / name).is_file() else b"")
     return total.hexdigest()
+
+
+def _learned(folder: Path) -> list[str]:
+    """Names of the files that hold weights; an encoder that was copied whole has a revision of its own."""
+    tuned = (path for name in (POSTS, ANSWERS) for path in sorted((folder / name).glob("*.safetensors")))
+    found = [WEIGHTS, *(path.relative_to(folder).as_posix() for path in tuned)]
+    return [name for name in found if (folder / name).is_file()]

@@ -12,8 +12,6 @@ from prbench.models.local.upper import DELTA, TUNING
 from prbench.models.personal import artifact, shipped_folder
 from prbench.models.personal.stance_encoder import AXES, HEAD
 
-POSTS, ANSWERS = "posts", "answers"
-"""Folders of tuned encoders in a model's: the one that reads posts and statements, and the one that reads answers."""
 LEARNED = (HEAD, AXES, DELTA, TUNING)
 """Files that hold what a tuned encoder learned."""
 
@@ -37,7 +35,7 @@ def pack(folder: Path, target: Path) -> None:
             f"{str(folder)!r} cannot be packed: its vectors come from a tuned encoder, which is too large",
             hint="pack a model over an encoder that is pulled, such as embed:minilm",
         )
-    tuned = [name for name in (POSTS, ANSWERS) if (folder / name).is_dir()]
+    tuned = [name for name in (artifact.POSTS, artifact.ANSWERS) if (folder / name).is_dir()]
     kept = [artifact.WEIGHTS, *(f"{name}/{file}" for name in tuned for file in LEARNED)]
     if missing := [name for name in kept if not (folder / name).is_file()]:
         raise ModelError(f"{str(folder)!r} cannot be packed: {missing[0]} is missing", hint="train the model again")
