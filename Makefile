@@ -174,12 +174,12 @@ answers-encoder: $(VENV)/.lm
 	OMP_NUM_THREADS=1 $(BIN)/prbench train encoder --epochs 5 --setting stances=false --setting differences=true \
 	  --setting flaws=generic --out $(PERSONAL)/answers
 
-reference: $(VENV)/.lm ## train the reference model, into runs/personal/reference (an hour of two cores; continues)
+reference: $(VENV)/.lm ## train the reference model, into runs/personal/reference (an hour and a half of two cores; continues)
 	$(MAKE) --jobs 2 posts-encoder answers-encoder
 	$(BIN)/prbench train contrast --setting stances='embed:$(PERSONAL)/posts#stances' \
 	  --setting answers=embed:$(PERSONAL)/answers --out $(PERSONAL)/reference
 
-personal: reference ## train every method over the plain and a tuned encoder, for scorecard and studies
+personal: $(VENV)/.lm ## train every method over the plain and a tuned encoder, for scorecard and studies
 	$(BIN)/prbench train encoder --out $(PERSONAL)/encoder
 	$(BIN)/prbench train stances --encoder 'embed:$(PERSONAL)/encoder#stances+vectors' --setting axes=17 --also generic \
 	  --answer-window 2 --learning-rate 0.005 --weight-decay 0.05 --epochs 14 --out $(PERSONAL)/stances
