@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from prbench.errors import RunError
-from prbench.results import Loaded, PairRow, Records, Result, RunFolder, load_run, read_rows
+from prbench.results import Loaded, PairRows, Records, Result, RunFolder, load_run, read_rows
 from prbench.types import Record
 
 
@@ -20,9 +20,9 @@ class Finished(NamedTuple):
     """A finished run whose numbers were computed again from its records, and agreed."""
 
     loaded: Loaded
-    rows: tuple[PairRow, ...]
+    rows: PairRows
     """Facts of each pair."""
-    records: tuple[Record, ...]
+    records: Records
     records_fingerprint: str
 
     @property
@@ -54,7 +54,7 @@ def open_finished(path: Path | str) -> Finished:
 
 def _verified(folder: RunFolder) -> Finished:
     loaded, records = load_run(folder.path), folder.records()
-    return Finished(loaded, tuple(read_rows(folder)), tuple(records), records_fingerprint(records))
+    return Finished(loaded, read_rows(folder), records, records_fingerprint(records))
 
 
 def records_fingerprint(records: Iterable[Record]) -> str:

@@ -21,7 +21,7 @@ from prbench.results.effects import (
 from prbench.results.folder import RunFolder
 from prbench.results.loaded import Loaded, load_run
 from prbench.results.measure import Measure
-from prbench.results.ranking import clusters_of, rank_credits, rank_rows
+from prbench.results.ranking import clusters_of, rank_rows
 from prbench.results.reader import (
     QUALITY,
     check_versions,
@@ -106,7 +106,6 @@ __all__ = [
     "load_run",
     "own_context",
     "packed_use",
-    "rank_credits",
     "rank_rows",
     "read_baselines",
     "read_facts",

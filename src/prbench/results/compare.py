@@ -9,7 +9,7 @@ import numpy as np
 from prbench import stats
 from prbench.errors import RunError, did_you_mean
 from prbench.results.loaded import Loaded
-from prbench.results.ranking import clusters_of, rank_credits
+from prbench.results.ranking import rank_rows
 from prbench.results.reader import check_versions
 from prbench.stats import Comparison, Estimate, Standing
 
@@ -47,26 +47,28 @@ def versus(one: Loaded, two: Loaded, context: str | None = None, *, context_two:
     _check_context(one, context)
     _check_context(two, second)
     a, b = one.credits[context], two.credits[second]
-    common = sorted(set(a) & set(b))
-    if not common:
+    a = a.take(np.argsort(np.argsort(a.pairs.in_order)[a.places]))  # by id, so that nothing depends on a run's order
+    there = b.positions(a.contents)
+    common, other = a.take(there >= 0), b.take(there[there >= 0])
+    if not len(common):
         raise RunError(
             f"{one.name!r} and {two.name!r} have no pair in common that both judged in {context!r}",
             hint="compare runs of the same suite and split",
         )
-    rows = [a[pair] for pair in common]
-    first, other = [a[pair].credit for pair in common], [b[pair].credit for pair in common]
-    comparison = stats.compare_paired(first, other, clusters_of(rows), np.random.default_rng(one.config.seed))
+    generator = np.random.default_rng(one.config.seed)
+    comparison = stats.compare_paired(common.credit, other.credit, common.clusters, generator)
+    ids = np.array([content[0] for content in common.contents], dtype=object)
     return Versus(
         context=context if second == context else f"{context} vs {second}",
         one=one.name,
         two=two.name,
-        accuracy_one=float(np.mean(first)),
-        accuracy_two=float(np.mean(other)),
+        accuracy_one=float(common.credit.mean()),
+        accuracy_two=float(other.credit.mean()),
         comparison=comparison,
-        won=tuple(pair[0] for pair in common if a[pair].credit > b[pair].credit),
-        lost=tuple(pair[0] for pair in common if a[pair].credit < b[pair].credit),
-        only_one=len(set(a) - set(b)),
-        only_two=len(set(b) - set(a)),
+        won=tuple(ids[common.credit > other.credit].tolist()),
+        lost=tuple(ids[common.credit < other.credit].tolist()),
+        only_one=len(a) - len(common),
+        only_two=len(b) - len(common),
     )
 
 
@@ -76,12 +78,13 @@ def standings(runs: Sequence[Loaded], context: str) -> tuple[Standing, ...]:
     for run in runs:
         _check_context(run, context)
     judged = {run.name: run.credits[context] for run in runs}
-    for name, found in judged.items():
-        if not any(found.keys() & other.keys() for other_name, other in judged.items() if other_name != name):
+    asked = {name: set(found.contents) for name, found in judged.items()}
+    for name, found in asked.items():
+        if all(found.isdisjoint(other) for other_name, other in asked.items() if other_name != name):
             raise RunError(
                 f"run {name!r} has no pair in common with the others", hint="compare runs of the same suite and split"
             )
-    return rank_credits(judged)
+    return rank_rows(judged)
 
 
 class Moment(NamedTuple):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prbench.results.records import Records
-from prbench.results.rows import PairRow, PairRows
+from prbench.results.rows import Content, PairRow, PairRows
 from prbench.stats import Clusters
 from prbench.stats.arrays import Codes, Floats
 from prbench.types import Record
@@ -67,6 +67,17 @@ class CreditRows(Sequence[Credit]):
     def clusters(self) -> Clusters:
         """Return the units that vary together: users (or couples of users) and questions."""
         return Clusters(self.pairs.units, self.pairs.items).take(self.places)
+
+    @cached_property
+    def contents(self) -> list[Content]:
+        """Contents of these pairs."""
+        contents = self.pairs.contents
+        return [contents[place] for place in self.places.tolist()]
+
+    def positions(self, wanted: Iterable[Content]) -> Codes:
+        """Where these pairs stand here; −1 for one that was not judged."""
+        known = {content: position for position, content in enumerate(self.contents)}
+        return np.array([known.get(content, -1) for content in wanted], dtype=np.int64)
 
     def verdicts(self, order: str) -> NDArray[Any] | None:
         """The verdict on each pair in an order, of the first repeat; None where some pair was not shown in it."""

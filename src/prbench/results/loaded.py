@@ -7,13 +7,11 @@ from prbench.config import RunConfig
 from prbench.errors import RunError
 from prbench.files import checked
 from prbench.results.compute import RunFacts
-from prbench.results.credits import Credit, credits_by_context
+from prbench.results.credits import CreditRows, credits_by_context
 from prbench.results.folder import RunFolder
 from prbench.results.reader import read_facts, read_result, read_rows, read_settings
 from prbench.results.result import Result
 from prbench.results.verify import require_verified
-
-Content = tuple[str, str, str, str]
 
 
 class Loaded(NamedTuple):
@@ -23,8 +21,8 @@ class Loaded(NamedTuple):
     path: Path
     config: RunConfig
     facts: RunFacts
-    credits: dict[str, dict[Content, Credit]]
-    """Credits by context and by what makes a pair the same pair: two suites may use the same ids."""
+    credits: dict[str, CreditRows]
+    """Credits by context."""
     result: Result
 
 
@@ -40,5 +38,5 @@ def load_run(path: Path | str) -> Loaded:
     rows, records = read_rows(folder), folder.records()
     with checked(folder.path, raises=RunError, hint="the command that made the run computes it anew"):
         credits = credits_by_context(rows, records, facts.contexts, facts.expected)
-    by_pair = {name: {row.row.content: row for row in found.rows} for name, found in credits.items()}
-    return Loaded(str(path), folder.path, read_settings(folder), facts, by_pair, result)
+    judged = {name: found.rows for name, found in credits.items()}
+    return Loaded(str(path), folder.path, read_settings(folder), facts, judged, result)

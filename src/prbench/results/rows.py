@@ -13,6 +13,9 @@ from prbench.stats.arrays import Codes
 from prbench.stats.clusters import encode
 from prbench.types import Count, Frozen, Pair, read_stances
 
+Content = tuple[str, str, str, str]
+"""Content by which a pair is the same pair in two runs: two suites may use the same ids."""
+
 
 class PairRow(Frozen):
     """Facts of a pair that the statistics need: labels and lengths, no text. One line of a run's `pairs.jsonl`."""
@@ -43,7 +46,7 @@ class PairRow(Frozen):
         )
 
     @property
-    def content(self) -> tuple[str, str, str, str]:
+    def content(self) -> Content:
         """Content by which a pair is the same pair in two runs."""
         return (self.id, self.user, self.question, self.answers)
 
@@ -104,6 +107,16 @@ class PairRows(ModelColumns[PairRow]):
     def place(self) -> dict[str, int]:
         """The place of each pair, by its id."""
         return {id: place for place, id in enumerate(self.column("id"))}
+
+    @cached_property
+    def contents(self) -> list[Content]:
+        """Content of each pair, by which it is the same pair in two runs."""
+        return list(zip(*map(self.column, ("id", "user", "question", "answers")), strict=True))
+
+    @cached_property
+    def content_place(self) -> dict[Content, int]:
+        """The place of each pair, by its content."""
+        return {content: place for place, content in enumerate(self.contents)}
 
     @cached_property
     def in_order(self) -> Codes:

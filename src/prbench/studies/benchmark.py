@@ -9,7 +9,7 @@ import numpy as np
 
 from prbench.errors import ConfigError, RunError, did_you_mean
 from prbench.report.leaderboard import find_runs
-from prbench.results import Credit, Loaded, clusters_of, load_run
+from prbench.results import CreditRows, Loaded, load_run
 from prbench.stats.correlation import ItemScores
 from prbench.types import CHOSEN_ANSWER, ITEM
 
@@ -84,26 +84,29 @@ def earned(benchmark: Benchmark, models: Sequence[Wanted], *, fallback: bool = F
     """
     contexts = [_context(benchmark.runs[model.address], model.context, fallback) for model in models]
     credits = [benchmark.runs[model.address].credits[context] for model, context in zip(models, contexts, strict=True)]
-    judged = sorted(set.intersection(*map(set, credits)))
-    halves = Counter(_mirror(credits[0][pair]) for pair in judged)
-    common = [pair for pair in judged if not (mirror := _mirror(credits[0][pair])) or halves[mirror] == 2]
-    if not common:
+    asked = [set(found.contents) for found in credits]
+    judged = sorted(set.intersection(*asked))
+    first = credits[0].take(credits[0].positions(judged))
+    mirrors = first.labels(first.pairs.tag("mirror"))
+    halves = Counter(mirrors)
+    first = first.take(np.array([mirror is None or halves[mirror] == 2 for mirror in mirrors], dtype=np.bool_))
+    if not len(first):
         raise RunError(
             f"the runs on {benchmark.label!r} have no pair that all models judged", hint="see `prbench compare`"
         )
-    rows = _rows([credits[0][pair] for pair in common])
-    scores = np.array([[_earned([found[common[at]].credit for at in row]) for row in rows] for found in credits])
-    clusters = clusters_of([credits[0][common[row[0]]] for row in rows])
-    return Earned(ItemScores(scores, clusters), contexts, len(set.union(*map(set, credits))) - len(common))
+    rows = _rows(first)
+    earned = [found.credit[found.positions(first.contents)].tolist() for found in credits]
+    scores = np.array([[_earned([one[at] for at in row]) for row in rows] for one in earned])
+    clusters = first.clusters.take(np.array([row[0] for row in rows], dtype=np.int64))
+    return Earned(ItemScores(scores, clusters), contexts, len(set.union(*asked)) - len(first))
 
 
-def _rows(credits: Sequence[Credit]) -> list[list[int]]:
+def _rows(credits: CreditRows) -> list[list[int]]:
     """Places of pairs that count together: those of one row with one right answer among several, else each alone."""
     listed: dict[str, list[int]] = {}
-    for at, credit in enumerate(credits):
-        tags = credit.row.tags
-        name = f"{tags[ITEM]}\0{tags[CHOSEN_ANSWER]}" if ITEM in tags and CHOSEN_ANSWER in tags else f"\0{at}"
-        listed.setdefault(name, []).append(at)
+    items, right = (credits.labels(credits.pairs.tag(name)) for name in (ITEM, CHOSEN_ANSWER))
+    for at, (item, chosen) in enumerate(zip(items, right, strict=True)):
+        listed.setdefault(f"\0{at}" if item is None or chosen is None else f"{item}\0{chosen}", []).append(at)
     return list(listed.values())
 
 
@@ -117,10 +120,6 @@ def _earned(credits: Sequence[float]) -> float:
     return (
         0.0 if 0.0 in credits else 1 / (1 + sum(credit < 1 for credit in credits)) if len(credits) > 1 else credits[0]
     )
-
-
-def _mirror(credit: Credit) -> str:
-    return credit.row.tags.get("mirror", "")
 
 
 def _run_folders(path: Path) -> list[Path]:

@@ -1,23 +1,24 @@
 """Parquet and CSV: one row for each record, joined with what is known of its pair; every column flat."""
 
 import csv
-import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from prbench.data import load_pairs
 from prbench.errors import DataError
-from prbench.files import replacing, write_whole
+from prbench.files import replacing
 from prbench.report.finished import Finished
-from prbench.results import PairRow
-from prbench.types import Record
+from prbench.results import PairRows, Records
+from prbench.results.records import Use
 
-Row = dict[str, Any]
+Columns = dict[str, Sequence[Any]]
 _INTEGERS = frozenset(
     {"chosen_words", "rejected_words", "repeat", "posts", "posts_dropped", "calls", "tokens_in", "tokens_out"}
 )
 _FLOATS = frozenset({"credit", "chosen_score", "rejected_score", "margin", "latency_ms", "cost_usd"})
+_SUMMED = ("tokens_in", "tokens_out", "latency_ms", "cost_usd")
+_AS_KEPT = ("context", "order", "repeat", "status", "reason", "verdict")
 
 
 def write_parquet(run: Finished, out: Path, *, texts: bool = False) -> None:
@@ -25,58 +26,57 @@ def write_parquet(run: Finished, out: Path, *, texts: bool = False) -> None:
     import pyarrow as arrow
     import pyarrow.parquet as parquet
 
-    rows = flat_rows(run, texts=texts)
-    columns = {name: arrow.array([row[name] for row in rows], _type(name)) for name in rows[0]} if rows else {}
+    columns = flat_columns(run, texts=texts)
     with replacing(out) as partial:
-        parquet.write_table(arrow.table(columns), partial)
+        found = {name: arrow.array(column, _type(name)) for name, column in columns.items()}
+        parquet.write_table(arrow.table(found), partial)
 
 
 def write_csv(run: Finished, out: Path, *, texts: bool = False) -> None:
     """Write the rows as CSV; what is not known is an empty cell."""
-    rows = flat_rows(run, texts=texts)
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, list(rows[0]) if rows else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_whole(out, buffer.getvalue())
+    columns = flat_columns(run, texts=texts)
+    with replacing(out) as partial, partial.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
 
 
-def flat_rows(run: Finished, *, texts: bool = False) -> list[Row]:
-    """All records in a fixed order, whatever the order in which they were made.
+def flat_columns(run: Finished, *, texts: bool = False) -> Columns:
+    """All records by column, in a fixed order, whatever the order in which they were made; none where there are none.
 
     Args:
         run: Run to write.
         texts: Whether question and answers stand in each row; they come from the suite, which must be the same still.
     """
-    pairs = {row.id: row for row in run.rows}
-    tags = sorted({tag for row in pairs.values() for tag in row.tags})
-    whole = _whole(run)
-    records = sorted(run.records, key=lambda record: record.slot)
-    words = _texts(run, pairs) if texts else {}
-    return [
-        {**whole, **_pair(pairs[record.pair], tags), **words.get(record.pair, {}), **_record(record)}
-        for record in records
-    ]
-
-
-def _texts(run: Finished, rows: Mapping[str, PairRow]) -> dict[str, Row]:
-    config = run.loaded.config
-    suite = load_pairs(config.suite, columns=config.columns or None, revision=config.revision)
-    found = {pair.id: pair for pair in suite if pair.id in rows}
-    for row in rows.values():
-        pair = found.get(row.id)
-        if pair is None or PairRow.of(pair).answers != row.answers:
-            raise DataError(
-                f"pair {row.id!r} is another one in {config.suite!r} now than when the run was made",
-                hint="bring back the suite as it was, or leave --texts out",
-            )
+    slots = list(run.records.slots())
+    order = sorted(range(len(slots)), key=slots.__getitem__)
+    if not order:
+        return {}
+    places = [run.rows.place[slots[number][0]] for number in order]
+    words = _texts(run) if texts else {}
+    of_pairs = {**_pairs(run.rows), **words}
     return {
-        name: {"question": pair.question, "chosen": pair.chosen, "rejected": pair.rejected}
-        for name, pair in found.items()
+        **{name: [value] * len(order) for name, value in _whole(run).items()},
+        **{name: [column[place] for place in places] for name, column in of_pairs.items()},
+        **{name: [column[number] for number in order] for name, column in _records(run.records).items()},
     }
 
 
-def _whole(run: Finished) -> Row:
+def _texts(run: Finished) -> Columns:
+    config = run.loaded.config
+    suite = load_pairs(config.suite, columns=config.columns or None, revision=config.revision)
+    place, now = ({id: at for at, id in enumerate(suite.column("id"))}, PairRows.of_suite(suite).column("answers"))
+    there = [place.get(id, -1) for id in run.rows.column("id")]
+    for id, at, answers in zip(run.rows.column("id"), there, run.rows.column("answers"), strict=True):
+        if at < 0 or now[at] != answers:
+            raise DataError(
+                f"pair {id!r} is another one in {config.suite!r} now than when the run was made",
+                hint="bring back the suite as it was, or leave --texts out",
+            )
+    return {name: [suite.column(name)[at] for at in there] for name in ("question", "chosen", "rejected")}
+
+
+def _whole(run: Finished) -> dict[str, str | None]:
     facts = run.loaded.facts
     return {
         "suite": facts.dataset.name,
@@ -86,41 +86,40 @@ def _whole(run: Finished) -> Row:
     }
 
 
-def _pair(row: PairRow, tags: Sequence[str]) -> Row:
+def _pairs(rows: PairRows) -> Columns:
+    tags = sorted({tag for keys in {keys for keys, _ in rows.column("tags")} for tag in keys})
     return {
-        "pair": row.id,
-        "user": row.user,
-        "question_hash": row.question,
-        "answers_hash": row.answers,
-        "category": row.category,
-        **{f"tag_{tag}": row.tags.get(tag) for tag in tags},
-        "chosen_words": row.chosen_words,
-        "rejected_words": row.rejected_words,
+        "pair": rows.column("id"),
+        "user": rows.column("user"),
+        "question_hash": rows.column("question"),
+        "answers_hash": rows.column("answers"),
+        "category": rows.column("category"),
+        **{f"tag_{tag}": rows.tag(tag) for tag in tags},
+        "chosen_words": rows.column("chosen_words"),
+        "rejected_words": rows.column("rejected_words"),
     }
 
 
-def _record(record: Record) -> Row:
+def _records(records: Records) -> Columns:
+    uses = [[Use(*taken) for _, taken in calls] for calls in records.column("calls")]
+    scores = {name: _known(records.column(name)) for name in ("chosen_score", "rejected_score", "margin")}
+    summed = {name: [sum(getattr(use, name) for use in one) for one in uses] for name in _SUMMED}
     return {
-        "context": record.context,
-        "order": record.order,
-        "repeat": record.repeat,
-        "status": record.status,
-        "reason": record.reason,
-        "verdict": record.verdict,
-        "credit": record.credit,
-        "chosen_score": record.chosen_score,
-        "rejected_score": record.rejected_score,
-        "margin": record.margin,
-        "shown_user": record.shown_user,
-        "posts": record.posts,
-        "posts_dropped": len(record.dropped),
-        "raw": "\n\n".join(record.raw),
-        "calls": len(record.calls),
-        "tokens_in": sum(call.tokens_in for call in record.calls),
-        "tokens_out": sum(call.tokens_out for call in record.calls),
-        "latency_ms": record.latency_ms,
-        "cost_usd": sum(call.cost_usd for call in record.calls),
+        **{name: records.column(name) for name in _AS_KEPT},
+        "credit": _known(records.earned.tolist()),
+        **scores,
+        "shown_user": records.column("shown_user"),
+        "posts": records.column("posts"),
+        "posts_dropped": list(map(len, records.column("dropped"))),
+        "raw": ["\n\n".join(raw) for raw in records.column("raw")],
+        "calls": list(map(len, uses)),
+        **summed,
     }
+
+
+def _known(column: Sequence[float]) -> list[float | None]:
+    """Numbers with None in place of NaN."""
+    return [None if value != value else value for value in column]
 
 
 def _type(name: str) -> Any:

@@ -59,7 +59,7 @@ def texts_of(run: Finished) -> Mapping[str, Pair]:
         suite = load_pairs(config.suite, columns=config.columns or None, revision=config.revision)
     except (PrbenchError, OSError):
         return {}
-    known = {row.id: row.content for row in run.rows}
+    known = dict(zip(run.rows.column("id"), run.rows.contents, strict=True))
     return {pair.id: pair for pair in suite if known.get(pair.id) == PairRow.of(pair).content}
 
 
@@ -86,7 +86,7 @@ def _spec(run: Finished) -> Json:
             "name": dataset.name,
             "location": dataset.source,
             "samples": dataset.counts.pairs,
-            "sample_ids": [row.id for row in run.rows],
+            "sample_ids": list(run.rows.column("id")),
             "shuffled": False,
         },
         "model": facts.card.address,
@@ -123,7 +123,7 @@ def _stderr(rows: Sequence[Credit]) -> float | None:
 
 
 def _samples(run: Finished, credits: Mapping[str, Credits], texts: Mapping[str, Pair]) -> list[Json]:
-    earned: dict[str, Json] = {row.id: {} for row in run.rows}
+    earned: dict[str, Json] = {name: {} for name in run.rows.column("id")}
     for name, found in credits.items():
         for credit in found.rows:
             earned[credit.row.id][name] = _sample_score(credit)

@@ -11,7 +11,7 @@ from prbench.errors import ConfigError, PrbenchError
 from prbench.files import exists
 from prbench.report.finished import open_finished
 from prbench.report.leaderboard.entry import BoardEntry, Named, make_entry, read_names
-from prbench.results import BaselineResult, ContextResult, Effects, own_context, rank_credits, verdict
+from prbench.results import BaselineResult, ContextResult, Effects, own_context, rank_rows, verdict
 from prbench.stats import Standing
 from prbench.types import CONTEXTS, Channel, Context
 
@@ -153,7 +153,7 @@ def _section(context: str, entries: Sequence[BoardEntry]) -> BoardSection:
         )
         for entry in present
     ]
-    judged = [set(entry.run.loaded.credits[context]) for entry in ranked]
+    judged = [set(entry.run.loaded.credits[context].contents) for entry in ranked]
     common = min((len(one & two) for one, two in combinations(judged, 2)), default=sum(map(len, judged)))
     return BoardSection(context, Context.parse(context).leaks, tuple(sorted(lines, key=_order)), common)
 
@@ -164,7 +164,7 @@ def _answers_enough(measured: ContextResult) -> bool:
 
 
 def _places(ranked: Sequence[BoardEntry], context: str) -> dict[str, Standing]:
-    places = rank_credits({entry.run.loaded.name: entry.run.loaded.credits[context] for entry in ranked})
+    places = rank_rows({entry.run.loaded.name: entry.run.loaded.credits[context] for entry in ranked})
     return {place.name: place for place in places}
 
 

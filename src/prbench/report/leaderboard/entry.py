@@ -96,4 +96,4 @@ def _kind(run: Finished) -> Kind:
         return "baseline"
     if address.startswith("personal:"):
         return "personal"
-    return "rater" if all(record.order == "rated" for record in run.records) else "comparer"
+    return "rater" if set(run.records.column("order")) <= {"rated"} else "comparer"
