@@ -20,7 +20,7 @@ from people import page
 from people.cells import FINAL, Book
 from people.plan import ALL_RATINGS, BLIND, FULL, QUICK, Candidate, Finding, Plan
 from people.tastes import Blind, Factors, Habit, Neighbours, OwnTaste, RatedFactors, Taste, tabulate
-from people.trained import Trained, open_reader, train_method
+from people.trained import Shipped, Trained, open_reader, train_method
 from people.worlds import Source, World, known_items, new_items
 
 from prbench.build import MirrorConfig
@@ -89,10 +89,16 @@ def candidates(world: World, plan: Plan, book: Book, encoder: str) -> Iterator[C
             )
             for grid in plan.grid
         }
-        knows = "the shots and their reasons" if world.told else "the shots"
-        yield Candidate(method, f"{knows}; trained on other people", settings, plan.shots, basis)
+        yield Candidate(method, f"{knows_of(world)}; trained on other people", settings, plan.shots, basis)
+    shipped = functools.partial(Shipped, world)
+    yield Candidate("reference", f"{knows_of(world)}; trained on written personas", {"": shipped}, plan.shots)
     if world.ratings:
         yield from _collaborative(world, plan)
+
+
+def knows_of(world: World) -> str:
+    """What of a person a candidate is shown."""
+    return "the shots and their reasons" if world.told else "the shots"
 
 
 def _simple(world: World, plan: Plan, reader: Callable[[], Reader], encoder: str) -> Iterator[Candidate]:

@@ -204,7 +204,8 @@ def main() -> int:
     passages = [*read_sources(sorted((HERE / "stances").glob("*.jsonl"))), *wishes()]
     (out / "training").mkdir(exist_ok=True)
     write_passages(passages, out / "training" / "passages.parquet")
-    print(f"passages: {len(passages):,} texts on {len({p.axis for p in passages})} axes", file=sys.stderr)
+    texts, axes = ({getattr(passage, name) for passage in passages} for name in ("text", "axis"))
+    print(f"passages: {len(passages):,} stances in {len(texts):,} texts on {len(axes)} axes", file=sys.stderr)
     return 0
 
 

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import cast
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,12 +19,15 @@ from people.worlds import Shots, World
 from prbench.config import ModelOptions
 from prbench.data.fingerprint import fingerprint
 from prbench.models.personal.artifact import RECORD, PersonalRecord, TrainingFacts, read_record
+from prbench.models.personal.contrast_ranker import ContrastRanker
 from prbench.models.personal.features import FeatureStore
 from prbench.models.personal.rater import PersonalRater, load
 from prbench.models.personal.reader import Reader
-from prbench.models.registry import load_encoder
+from prbench.models.registry import load_encoder, load_model
 from prbench.train import TrainConfig
-from prbench.types import AnswerView, Pair, Post
+from prbench.types import AnswerView, Pair, PairView, Post
+
+REFERENCE = "personal:reference"
 
 
 class _ItemReader(Reader):
@@ -102,6 +106,26 @@ class Trained:
     @staticmethod
     def _view(pair: Pair, answer: str, posts: Mapping[str, tuple[Post, ...]]) -> AnswerView:
         return AnswerView(pair.question, answer, posts=posts[pair.user], user=pair.user)
+
+
+class Shipped:
+    """The reference model as it ships, trained on nobody here: it is told each person's shots and sees both texts.
+
+    Args:
+        world: For the texts.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._model = cast(ContrastRanker, load_model(REFERENCE))
+
+    def margins(self, pairs: Sequence[Pair], shots: Shots) -> Numbers:
+        """Log-odds that the chosen text is preferred."""
+        posts = {user: self._world.posts(user, shots[user]) for user in {pair.user for pair in pairs}}
+        for user in posts:
+            self._model.fit_user(user, self._world.judgments(shots[user]))
+        views = [PairView(pair.question, pair.chosen, pair.rejected, posts[pair.user], (), pair.user) for pair in pairs]
+        return np.array([outcome.margin for _, outcome in sorted(self._model.compare(views))], dtype=np.float64)
 
 
 def _with_posts(world: World, pairs: Sequence[Pair]) -> list[Pair]:

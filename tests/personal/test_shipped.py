@@ -1,6 +1,7 @@
 """A model that ships as what it learned, read over an encoder that does not ship."""
 
 import json
+import shutil
 import zlib
 from pathlib import Path
 
@@ -71,8 +72,22 @@ def test_a_byte_that_changed_in_a_tuned_encoder_is_found(trained: Path, tmp_path
     data[-2] ^= 1
     file.write_bytes(data)
     assert artifact.revision(tmp_path / "packed") != before
-    with pytest.raises(ModelError, match="delta.safetensors' is not what its training wrote"):
+    with pytest.raises(ModelError, match=r"delta\.safetensors' is not what its training wrote"):
         rater.load(str(tmp_path / "packed"), ModelOptions())
+
+
+def test_a_tuned_encoder_of_which_a_file_is_missing_is_refused(trained: Path, tmp_path: Path) -> None:
+    shipped.pack(trained / "model", tmp_path / "packed")
+    (tmp_path / "packed" / "posts" / "delta.safetensors").unlink()
+    with pytest.raises(ModelError, match=r"delta\.safetensors"):
+        rater.load(str(tmp_path / "packed"), ModelOptions())
+
+
+def test_trained_again_without_tuned_encoders_none_is_left(trained: Path, tmp_path: Path) -> None:
+    shutil.copytree(trained / "model", tmp_path / "model")
+    options = ContrastConfig(encoder=f"embed:{trained / 'base'}", also="", folds=2)
+    train_contrast(options, tmp_path / "model", suite=str(trained / "suite.jsonl"))
+    assert not [path for path in (tmp_path / "model").iterdir() if path.is_dir()]
 
 
 def test_another_tuned_encoder_takes_the_place_of_the_one_before(trained: Path, tmp_path: Path) -> None:

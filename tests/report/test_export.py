@@ -85,7 +85,8 @@ def test_flat_tables_hold_every_record_with_its_pair(run, tmp_path):
     assert (type(some["chosen_words"]), type(some["credit"]), type(some["posts"])) == (int, float, int)
     silent = [row for row in rows if row["status"] != "ok"]
     assert silent
-    assert all(row["credit"] is None and "chess" in row["pair"] for row in silent)
+    unknown = ("credit", "chosen_score", "rejected_score", "margin")
+    assert all("chess" in row["pair"] and {row[name] for name in unknown} == {None} for row in silent)
 
 
 def _text(value):

@@ -65,6 +65,30 @@ def test_pairs_are_matched_by_content_and_not_by_id_alone(run, tmp_path):
         versus(load_run(run), load_run(tmp_path / "changed"))
 
 
+def test_runs_that_share_ids_but_not_pairs_are_not_ranked_together(run, tmp_path):
+    changed = [pair.model_copy(update={"question": pair.question + " And why?"}) for pair in mirrored()]
+    evaluate(follows_posts, changed, contexts=["profile"], out=tmp_path / "changed")
+    with pytest.raises(RunError, match="no pair in common"):
+        standings([load_run(run), load_run(tmp_path / "changed")], "profile")
+
+
+def test_runs_that_overlap_in_part_are_compared_on_what_both_judged(tmp_path):
+    pairs = mirrored(couples=6, questions=6)
+    for name, some, model in (("one", pairs[:48], follows_posts), ("two", pairs[24:], weaker)):
+        evaluate(model, some, contexts=["profile"], out=tmp_path / name)
+    one, two = (load_run(tmp_path / name) for name in ("one", "two"))
+    found = versus(one, two)
+    assert (found.only_one, found.only_two) == (24, len(pairs) - 48)
+    assert {place.name: place.mean for place in standings([one, two], "profile")}[one.name] == 1.0
+
+
+def test_the_order_of_a_run_changes_nothing(run, tmp_path):
+    evaluate(weaker, mirrored(), contexts=["profile"], out=tmp_path / "forth")
+    evaluate(weaker, list(reversed(mirrored())), contexts=["profile"], out=tmp_path / "back")
+    forth, back = (versus(load_run(run), load_run(tmp_path / name))._replace(two="") for name in ("forth", "back"))
+    assert forth == back
+
+
 def test_history_flags_a_regression_that_the_paired_test_carries(tmp_path):
     pairs = mirrored(couples=12, questions=12)
     evaluate(follows_posts, pairs, contexts=["profile"], out=tmp_path / "good")

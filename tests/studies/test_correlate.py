@@ -18,6 +18,7 @@ from prbench.stats.correlation import coefficient
 from prbench.studies import CorrelateConfig, Study, correlation_tables, read_study
 from prbench.studies import correlate as compute
 from prbench.studies.agreement import Correlated
+from prbench.studies.benchmark import Wanted, earned, read_benchmarks
 from prbench.types import AnswerView, Channel, Outcome
 from small_suite import Spy, follows_posts, mirrored
 
@@ -98,6 +99,15 @@ def write(tmp_path):
         return path
 
     return write
+
+
+def test_an_empty_mirror_is_no_mirror(tmp_path):
+    pairs = [
+        pair.model_copy(update={"tags": {**pair.tags, "mirror": ""}}) for pair in mirrored(couples=1, questions=2)[:3]
+    ]
+    evaluate(BLIND, pairs, contexts=["none"], resamples=100, out=tmp_path / "run")
+    (benchmark,) = read_benchmarks([tmp_path / "run"])
+    assert earned(benchmark, [Wanted(BLIND, "none")]).items.scores.shape == (1, 3)
 
 
 def test_a_ranking_that_carries_over_is_found_with_its_uncertainty(runs, write):

@@ -75,7 +75,7 @@ class CreditRows(Sequence[Credit]):
         return [contents[place] for place in self.places.tolist()]
 
     def positions(self, wanted: Iterable[Content]) -> Codes:
-        """Where these pairs stand here; −1 for one that was not judged."""
+        """Position of each content among these rows; −1 for a pair that was not judged."""
         known = {content: position for position, content in enumerate(self.contents)}
         return np.array([known.get(content, -1) for content in wanted], dtype=np.int64)
 

@@ -26,8 +26,9 @@ def rank_rows(judged: Mapping[str, CreditRows]) -> tuple[Standing, ...]:
     if not tables:
         return ()
     widest = max(tables.values(), key=len)
-    within = all(table.content_place.keys() <= widest.content_place.keys() for table in tables.values())
-    pairs = widest if within else PairRows(_union(widest, tables.values()))
+    others = [table for table in tables.values() if table is not widest]
+    within = all(table.content_place.keys() <= widest.content_place.keys() for table in others)
+    pairs = widest if within else PairRows(_union(widest, others))
     credits = {}
     anybody = np.zeros(len(pairs), dtype=np.bool_)
     for name, rows in judged.items():

@@ -157,9 +157,9 @@ class PairRows(ModelColumns[PairRow]):
     def mirrors(self) -> Codes:
         """Mirrors, numbered; −1 where a pair is in none."""
         found = self.tag("mirror")
-        there = np.array([mirror is not None for mirror in found], dtype=np.bool_)
+        there = np.array([bool(mirror) for mirror in found], dtype=np.bool_)
         codes = np.full(len(found), -1, dtype=np.int64)
-        codes[there] = _codes(mirror for mirror in found if mirror is not None)
+        codes[there] = _codes(mirror for mirror in found if mirror)
         return codes
 
     @cached_property

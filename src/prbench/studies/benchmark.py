@@ -89,14 +89,14 @@ def earned(benchmark: Benchmark, models: Sequence[Wanted], *, fallback: bool = F
     first = credits[0].take(credits[0].positions(judged))
     mirrors = first.labels(first.pairs.tag("mirror"))
     halves = Counter(mirrors)
-    first = first.take(np.array([mirror is None or halves[mirror] == 2 for mirror in mirrors], dtype=np.bool_))
+    first = first.take(np.array([not mirror or halves[mirror] == 2 for mirror in mirrors], dtype=np.bool_))
     if not len(first):
         raise RunError(
             f"the runs on {benchmark.label!r} have no pair that all models judged", hint="see `prbench compare`"
         )
     rows = _rows(first)
-    earned = [found.credit[found.positions(first.contents)].tolist() for found in credits]
-    scores = np.array([[_earned([one[at] for at in row]) for row in rows] for one in earned])
+    of_models = [found.credit[found.positions(first.contents)].tolist() for found in credits]
+    scores = np.array([[_earned([one[at] for at in row]) for row in rows] for one in of_models])
     clusters = first.clusters.take(np.array([row[0] for row in rows], dtype=np.int64))
     return Earned(ItemScores(scores, clusters), contexts, len(set.union(*asked)) - len(first))
 

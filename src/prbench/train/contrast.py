@@ -6,6 +6,7 @@ makes an answer unsound (flawed and spoilt answers), and the gains that set thei
 """
 
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -68,8 +69,10 @@ def train_contrast(
     material = Material(axes, pairs, flawed, passages, held, held_flawed)
     fitting = Fitting(options, material, encoder, tuned, tell or (lambda line: None))
     weights = fitting.run()
-    stances = adopt_encoder(options.stances, out, artifact.POSTS) if options.stances else Adopted("")
-    answers = adopt_encoder(options.answers, out, artifact.ANSWERS) if options.answers else Adopted("")
+    stances, answers = (
+        adopt_encoder(address, out, name) if address else _without(out / name)
+        for address, name in ((options.stances, artifact.POSTS), (options.answers, artifact.ANSWERS))
+    )
     record = artifact.PersonalRecord(
         method=NAME,
         settings={"axes": axes.poles, "stances": stances.address, "answers": answers.address},
@@ -85,7 +88,7 @@ def train_contrast(
             users=len({pair.user for pair in pairs}),
             questions=len({pair.question for pair in pairs}),
             aspects=True,
-            extra_texts=len(passages),
+            extra_texts=len({passage.text for passage in passages}),
             portion=taught(portion, stances, answers, tuned_on(options.encoder)),
             seed=options.seed,
         ),
@@ -96,6 +99,12 @@ def train_contrast(
     record = record.model_copy(update={"training": facts})
     artifact.save_record(out, record)
     return record
+
+
+def _without(folder: Path) -> Adopted:
+    """No tuned encoder, nor one that an earlier training left."""
+    shutil.rmtree(folder, ignore_errors=True)
+    return Adopted("")
 
 
 def _readers(options: ContrastConfig, axes: Axes, base: Any) -> TunedReaders:

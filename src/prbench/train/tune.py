@@ -132,7 +132,8 @@ def adopt_encoder(address: str, folder: Path, name: str = "") -> Adopted:
     if not (source / TUNING).is_file():
         return Adopted(address)
     target = folder / (name or "encoder")
-    if not (target / TUNING).is_file() or (target / TUNING).read_bytes() != (source / TUNING).read_bytes():
+    there = (target / TUNING).is_file() and (target / TUNING).read_bytes() == (source / TUNING).read_bytes()
+    if name or not there:
         with replacing_folder(target) as partial:
             kept = LEARNED if name else [path.name for path in source.iterdir()]
             for file in kept:

@@ -105,10 +105,13 @@ def _check_sums(folder: Path, address: str) -> None:
     """Refuse a model whose files are not those that its training wrote."""
     if not files.exists(folder / SUMS, raises=ModelError):
         return
-    known = (RECORD, WEIGHTS, *_learned(folder))
     for line in files.read_text(folder / SUMS, raises=ModelError).splitlines():
         digest, _, name = line.partition("  ")
-        if name in known and digest != files.checksum(folder / name, raises=ModelError):
+        if not _is_own(name):
+            continue
+        if not files.exists(folder / name, raises=ModelError):
+            raise ModelError(f"{address}: {name} is missing in {str(folder)!r}", hint="train the model again")
+        if digest != files.checksum(folder / name, raises=ModelError):
             raise ModelError(
                 f"{address}: {str(folder / name)!r} is not what its training wrote: its checksum differs",
                 hint=f"train the model again; where the change is your own, remove {SUMS}",
@@ -129,7 +132,13 @@ def revision(folder: Path) -> str:
 
 
 def _learned(folder: Path) -> list[str]:
-    """Names of the files that hold weights; an encoder that was copied whole has a revision of its own."""
-    tuned = (path for name in (POSTS, ANSWERS) for path in sorted((folder / name).glob("*.safetensors")))
+    """Names of the files that hold what was learned; an encoder that was copied whole has a revision of its own."""
+    tuned = (path for name in (POSTS, ANSWERS) for path in sorted((folder / name).glob("*")))
     found = [WEIGHTS, *(path.relative_to(folder).as_posix() for path in tuned)]
     return [name for name in found if (folder / name).is_file()]
+
+
+def _is_own(name: str) -> bool:
+    """Whether a file of this name can be a part of a model; others in its folder do not matter."""
+    above, _, file = name.rpartition("/")
+    return name in (RECORD, WEIGHTS) or (above in (POSTS, ANSWERS) and file not in ("", ".", ".."))

@@ -39,6 +39,8 @@ def pack(folder: Path, target: Path) -> None:
     kept = [artifact.WEIGHTS, *(f"{name}/{file}" for name in tuned for file in LEARNED)]
     if missing := [name for name in kept if not (folder / name).is_file()]:
         raise ModelError(f"{str(folder)!r} cannot be packed: {missing[0]} is missing", hint="train the model again")
+    for name in (artifact.POSTS, artifact.ANSWERS):
+        shutil.rmtree(target / name, ignore_errors=True)
     for name in kept:
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(folder / name, target / name)

@@ -65,7 +65,8 @@ def flat_columns(run: Finished, *, texts: bool = False) -> Columns:
 def _texts(run: Finished) -> Columns:
     config = run.loaded.config
     suite = load_pairs(config.suite, columns=config.columns or None, revision=config.revision)
-    place, now = ({id: at for at, id in enumerate(suite.column("id"))}, PairRows.of_suite(suite).column("answers"))
+    place = {id: at for at, id in enumerate(suite.column("id"))}
+    now = PairRows.of_suite(suite).column("answers")
     there = [place.get(id, -1) for id in run.rows.column("id")]
     for id, at, answers in zip(run.rows.column("id"), there, run.rows.column("answers"), strict=True):
         if at < 0 or now[at] != answers:

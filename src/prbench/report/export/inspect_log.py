@@ -6,11 +6,9 @@ changed, the sample says so in place of the question. The rubric is never writte
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from prbench._version import __version__
 from prbench.data import load_pairs
@@ -18,7 +16,7 @@ from prbench.errors import PrbenchError
 from prbench.files import write_whole
 from prbench.report.command import reproduction
 from prbench.report.finished import Finished
-from prbench.results import Credit, Credits, PairRow, clusters_of, credits_by_context
+from prbench.results import Credit, CreditRows, Credits, PairRow, credits_by_context
 from prbench.stats.variance import clustered_error
 from prbench.types import Pair
 
@@ -114,12 +112,11 @@ def _score(run: Finished, name: str, credits: Credits) -> Json:
     }
 
 
-def _stderr(rows: Sequence[Credit]) -> float | None:
+def _stderr(rows: CreditRows) -> float | None:
     """Standard error of the mean, clustered as the intervals are; None where one cluster is all there is."""
-    clusters = clusters_of(rows)
-    if not len(rows) or clusters.units < 2:
+    if not len(rows) or rows.clusters.units < 2:
         return None
-    return clustered_error(np.array([row.credit for row in rows]), clusters)
+    return clustered_error(rows.credit, rows.clusters)
 
 
 def _samples(run: Finished, credits: Mapping[str, Credits], texts: Mapping[str, Pair]) -> list[Json]:
