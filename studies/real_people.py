@@ -90,8 +90,9 @@ def candidates(world: World, plan: Plan, book: Book, encoder: str) -> Iterator[C
             for grid in plan.grid
         }
         yield Candidate(method, f"{knows_of(world)}; trained on other people", settings, plan.shots, basis)
-    shipped = functools.partial(Shipped, world)
-    yield Candidate("reference", f"{knows_of(world)}; trained on written personas", {"": shipped}, plan.shots)
+    if plan.shipped:
+        shipped = functools.partial(Shipped, world)
+        yield Candidate("reference", f"{knows_of(world)}; trained on written personas", {"": shipped}, plan.shots)
     if world.ratings:
         yield from _collaborative(world, plan)
 

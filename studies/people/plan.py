@@ -30,6 +30,8 @@ class Plan:
     ranks: tuple[int, ...] = (3, 5, 8, 12, 16, 24)
     nearest: tuple[int, ...] = (100, 300, 1000)
     ridges: tuple[float, ...] = (0.1, 1.0, 10.0)
+    shipped: bool = True
+    """Whether the reference model is tried as it ships."""
     final: bool = True
     """Whether test is looked at; else validation stands in for it."""
 
@@ -44,6 +46,7 @@ QUICK = Plan(
     ranks=(5,),
     nearest=(300,),
     ridges=(1.0,),
+    shipped=False,
     final=False,
 )
 

@@ -47,9 +47,9 @@ class Recorded:
             self.requests.append(request.url)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator["playwright_api.Browser"]:
-    """One Chromium for all tests."""
+    """One Chromium for the tests of a module; Playwright keeps an event loop in this thread as long as it is open."""
     found = chromium()
     if found is None:
         pytest.skip("NO BROWSER: Chromium was not found, the pages are NOT tested; `make test-browser` installs it")

@@ -10,7 +10,7 @@ from prbench.data import load_pairs
 from prbench.data.passages import Passage, load_passages
 from prbench.data.portion import Portion
 from prbench.errors import ConfigError, ModelError
-from prbench.files import checked, read_json, replacing_folder
+from prbench.files import checked, checksum, read_json, replacing_folder
 from prbench.models.local.upper import TUNING
 from prbench.models.personal.shipped import LEARNED
 from prbench.train.leaks import check_splits
@@ -132,7 +132,7 @@ def adopt_encoder(address: str, folder: Path, name: str = "") -> Adopted:
     if not (source / TUNING).is_file():
         return Adopted(address)
     target = folder / (name or "encoder")
-    there = (target / TUNING).is_file() and (target / TUNING).read_bytes() == (source / TUNING).read_bytes()
+    there = (target / TUNING).is_file() and checksum(target / TUNING) == checksum(source / TUNING)
     if name or not there:
         with replacing_folder(target) as partial:
             kept = LEARNED if name else [path.name for path in source.iterdir()]
