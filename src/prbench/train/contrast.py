@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from prbench.data import load_pairs
+from prbench.data import Suite, load_pairs
 from prbench.data.passages import load_passages
 from prbench.data.portion import Portion
 from prbench.errors import ConfigError, ModelError
@@ -57,16 +57,10 @@ def train_contrast(
     from prbench.models.personal.features import FeatureStore, encoder_revision
 
     everything = load_pairs(suite)
-    pairs = learned_from(everything, split, portion, options.seed)
-    held = of_split(everything, validation)
-    generic = load_pairs(options.also) if options.also else ()
-    flawed, held_flawed = (portion.unowned(of_split(generic, name)) if generic else [] for name in (split, validation))
-    passages = portion.written(load_passages(), options.seed)
-    check_splits([*pairs, *flawed], everything, validation, extra=[passage.text for passage in passages])
+    material = _material(options, everything, split, validation, portion)
+    axes, pairs = material.axes, material.pairs
     encoder = FeatureStore(load_encoder(options.encoder, ModelOptions()))
-    axes = Axes.of(pairs)
     tuned = _readers(options, axes, encoder.encoder)
-    material = Material(axes, pairs, flawed, passages, held, held_flawed)
     fitting = Fitting(options, material, encoder, tuned, tell or (lambda line: None))
     weights = fitting.run()
     stances, answers = (
@@ -84,18 +78,33 @@ def train_contrast(
             suite=f"{suite}+{options.also}" if options.also else suite,
             fingerprint=everything.record.fingerprint,
             split=split,
-            pairs=len(pairs) + len(flawed),
+            pairs=len(pairs) + len(material.flawed),
             users=len({pair.user for pair in pairs}),
             questions=len({pair.question for pair in pairs}),
             aspects=True,
-            extra_texts=len({passage.text for passage in passages}),
+            extra_texts=len({passage.text for passage in material.passages}),
             portion=taught(portion, stances, answers, tuned_on(options.encoder)),
             seed=options.seed,
         ),
     )
     _save(out, record, weights)
-    measured = measure(out, record, held)
-    facts = record.training.model_copy(update={"validation": {"split": validation, "pairs": len(held), **measured}})
+    return _measured(out, record, material.held, validation)
+
+
+def _material(options: ContrastConfig, everything: Suite, split: str, validation: str, portion: Portion) -> Material:
+    """Gather what is learned from and what the gains are fitted on; nothing of it may be held out."""
+    pairs = learned_from(everything, split, portion, options.seed)
+    generic = load_pairs(options.also) if options.also else ()
+    flawed, held_flawed = (portion.unowned(of_split(generic, name)) if generic else [] for name in (split, validation))
+    passages = portion.written(load_passages(), options.seed)
+    check_splits([*pairs, *flawed], everything, validation, extra=[passage.text for passage in passages])
+    return Material(Axes.of(pairs), pairs, flawed, passages, of_split(everything, validation), held_flawed)
+
+
+def _measured(out: Path, record: artifact.PersonalRecord, held: Sequence[Pair], split: str) -> artifact.PersonalRecord:
+    """Write down how a saved model does on the pairs of a held-out split."""
+    found = {"split": split, "pairs": len(held), **measure(out, record, held)}
+    facts = record.training.model_copy(update={"validation": found})
     record = record.model_copy(update={"training": facts})
     artifact.save_record(out, record)
     return record
