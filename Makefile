@@ -45,12 +45,13 @@ wheel-check: ## build the wheel, install it bare outside the repository, run the
 
 .PHONY: bench
 bench: $(VENV)/.dev ## benchmarks with bars: growth of time and memory with pairs (about half an hour, on a quiet machine)
-	$(BIN)/python benchmarks/growth.py; grown=$$?; $(BIN)/python benchmarks/planning.py && exit $$grown
+	$(BIN)/python benchmarks/growth.py --keep docs/performance.json; grown=$$?; \
+	  $(BIN)/python benchmarks/drawing.py; $(BIN)/python benchmarks/planning.py && exit $$grown
 
 .PHONY: bench-engine bench-rivals
 bench-engine: $(VENV)/.dev ## bars of the engine: linear layers, limit of sharing, growth with the profile (minutes, quiet machine)
-	$(BIN)/python benchmarks/engine.py
-	$(BIN)/python benchmarks/engine.py --size 1.5B --part share --workload 1 --repeats 1
+	$(BIN)/python benchmarks/engine.py --keep docs/performance.json; met=$$?; $(BIN)/python benchmarks/drawing.py; \
+	  $(BIN)/python benchmarks/engine.py --size 1.5B --part share --workload 1 --repeats 1 && exit $$met
 
 # Each rival in an environment of its own; vLLM's is that of test-vllm.
 RIVALS := sentence rewardbench llama

@@ -1,6 +1,6 @@
 """What the engine does besides arithmetic, with bars: linear layers, the limit of sharing, growth with the profile.
 
-Run: python benchmarks/engine.py [--size 135M|1.5B] [--part share|limit|growth] [--threads N] [--repeats N]
+Run: python benchmarks/engine.py [--size 135M|1.5B] [--part share|limit|growth] [--threads N] [--keep FILE]
 
 Three parts, each of which prints a table and misses its bar or not; one missed bar exits with 1.
 
@@ -12,18 +12,21 @@ of naive ÷ distinct tokens. Bar: 90 %. Beside it, what the same ratio would be 
 time: answers behind a long profile attend to all of it, so even perfect kernels do not reach 100 %.
 *growth*: profiles of 1,000 to 8,000 tokens, a pair each. The exponent of time over tokens, over useful operations, and
 that of the operations themselves over tokens, which is above 1 because each token attends to all before it. Bar: 1.05
-over operations; exact attention at 135M has more than that over tokens by arithmetic alone.
+over operations; exact attention at 135M has more than that over tokens by arithmetic alone. Then 2 to 64 candidates for
+one question behind a profile of 1,450 tokens: what one more of them costs.
 """
 
 import argparse
 import statistics
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import scoring
 import torch
+from drawing import keep
 from scoring import Draw, Ids, Workload, build, time_full, time_shared, workloads
 from transformers import LlamaConfig, LlamaForSequenceClassification
 
@@ -34,6 +37,7 @@ SHARE_BARS = {"135M": 0.65, "1.5B": 0.75}
 LIMIT_BAR = 0.90
 EXPONENT_BAR = 1.05
 PROFILES = (1000, 2000, 4000, 8000)
+CANDIDATES = (2, 4, 8, 16, 32, 64)
 
 
 class LinearCall(NamedTuple):
@@ -119,7 +123,7 @@ def limit(model: Any, cases: Sequence[Workload], repeats: int, sample_tokens: in
     return reached
 
 
-def growth(model: Any, draw: Draw, repeats: int) -> bool:
+def growth(model: Any, draw: Draw, repeats: int, file: Path | None) -> bool:
     """Print seconds for longer and longer profiles; whether the exponent over operations is within the bar."""
     print(f"\n{'profile':>9}{'tokens':>9}{'seconds':>10}{'ms per token':>14}{'ns per million operations':>27}")
     rows = []
@@ -139,7 +143,22 @@ def growth(model: Any, draw: Draw, repeats: int) -> bool:
         np.polyfit(x, y, 1)[0] for x, y in ((tokens, seconds), (tokens, operations), (operations, seconds))
     )
     print(f"exponent over tokens {of_tokens:.2f} (operations alone: {own:.2f}); over operations {of_operations:.2f}")
+    keep(file, **{"engine: seconds by profile": [(tokens, took) for tokens, _, took in rows]})
     return bool(of_operations <= EXPONENT_BAR)
+
+
+def candidates(model: Any, draw: Draw, repeats: int, file: Path | None) -> None:
+    """Print seconds for more and more candidates of one question, and the exponent."""
+    print(f"\n{'candidates':>10}{'seconds':>10}{'ms each':>10}")
+    rows = []
+    for count in CANDIDATES:
+        prompts = draw.candidates(1, count, 1450)
+        took = statistics.median(time_shared(model, prompts)[0].seconds for _ in range(repeats))
+        rows.append((count, took))
+        print(f"{count:>10}{took:>8.2f} s{1000 * took / count:>10.0f}", flush=True)
+    counts, seconds = np.log(np.array(rows, dtype=float)).T
+    print(f"exponent over candidates {np.polyfit(counts, seconds, 1)[0]:.2f}")
+    keep(file, **{"engine: seconds by candidates": rows})
 
 
 def read_options() -> argparse.Namespace:
@@ -153,6 +172,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--sample-tokens", type=int, default=6_600, help="least tokens of whole prompts to time")
     parser.add_argument("--processor-time", action="store_true", help="one thread, by its processor time")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="keep the growth there for drawing.py")
     return parser.parse_args()
 
 
@@ -177,7 +197,8 @@ def main() -> None:
     if "limit" in parts:
         reached["limit"] = limit(model, cases, given.repeats, given.sample_tokens)
     if "growth" in parts:
-        reached["growth"] = growth(model, draw, given.repeats)
+        reached["growth"] = growth(model, draw, given.repeats, given.keep)
+        candidates(model, draw, given.repeats, given.keep)
     missed = [part for part, good in reached.items() if not good]
     print(f"\nmissed: {', '.join(missed)}" if missed else "\nevery bar reached")
     sys.exit(bool(missed))

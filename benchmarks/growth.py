@@ -1,6 +1,6 @@
 """How time and memory of a run grow with its pairs: a free model, so that everything measured is the house's own.
 
-    python benchmarks/growth.py [--pairs 10000 100000 1000000] [--format parquet|jsonl] [--folder FOLDER]
+    python benchmarks/growth.py [--pairs 10000 100000 1000000] [--format parquet|jsonl] [--folder FOLDER] [--keep FILE]
 
 A synthetic mirrored suite of so many pairs is written once; `prbench run --model longer --context none`, `prbench
 verify` and `prbench report` then run on it, each in a process of its own with an empty cache. Printed are processor
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from drawing import keep
 
 STEPS = ("run", "verify", "report")
 RUN_BARS: dict[int, tuple[float, float]] = {10_000: (3, math.inf), 100_000: (15, 800), 1_000_000: (300, 3_000)}
@@ -169,8 +170,8 @@ def measure(folder: Path, pairs: int, form: str) -> dict[str, Taken]:
     return found
 
 
-def measure_models(folder: Path, form: str) -> Taken:
-    """What a report of many models took: three of them fixed, the others chance with different seeds."""
+def measure_models(folder: Path, form: str) -> dict[int, Taken]:
+    """What a report of one, some and all models took: three of them fixed, the others chance with different seeds."""
     suite, runs = folder / f"pairs-{MODELS_PAIRS}.{form}", []
     models = [["longer"], ["shorter"], ["overlap"], *(["random", "--seed", str(seed)] for seed in range(MODELS - 3))]
     with tempfile.TemporaryDirectory(dir=folder) as place:
@@ -178,10 +179,12 @@ def measure_models(folder: Path, form: str) -> Taken:
             runs.append(f"{place}/run-{number}")
             run = ["run", "--suite", str(suite), "--context", "none", "--out", runs[-1], "--model", *model]
             measured(run, Path(place) / "cache", folder / "run.log")
-        found = measured(
-            ["report", *runs, "--out", f"{place}/report.html"], Path(place) / "cache", folder / "report.log"
-        )
-    print(f"{MODELS_PAIRS:>10,} report of {MODELS} models{found.cpu_s:>9.1f} s{found.peak_mb:>9,.0f} MB", flush=True)
+        found = {}
+        for count in (1, 2, 5, MODELS):
+            report = ["report", *runs[:count], "--out", f"{place}/report.html"]
+            found[count] = taken = measured(report, Path(place) / "cache", folder / "report.log")
+            shown = f"{taken.cpu_s:>9.1f} s{taken.peak_mb:>9,.0f} MB"
+            print(f"{MODELS_PAIRS:>10,} report of {count} models{shown}", flush=True)
     return found
 
 
@@ -219,13 +222,20 @@ def main() -> int:
     parser.add_argument("--pairs", type=int, nargs="+", default=[10_000, 100_000, 300_000, 1_000_000])
     parser.add_argument("--format", choices=["parquet", "jsonl"], default="parquet")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "prbench-growth")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="keep the figures there for drawing.py")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     warm_up(options.folder)
     taken = {pairs: measure(options.folder, pairs, options.format) for pairs in sorted(options.pairs)}
     missed = list(missed_bars(taken))
-    if MODELS_PAIRS in taken and (report := measure_models(options.folder, options.format)).cpu_s > MODELS_S:
-        missed.append(f"report of {MODELS} models: {report.cpu_s:.1f} s of processor time, {MODELS_S} allowed")
+    for step in STEPS:
+        keep(options.keep, **{f"{step}: seconds by pairs": [(pairs, taken[pairs][step].cpu_s) for pairs in taken]})
+    keep(options.keep, **{"run: megabytes by pairs": [(pairs, taken[pairs]["run"].peak_mb) for pairs in taken]})
+    if MODELS_PAIRS in taken:
+        reports = measure_models(options.folder, options.format)
+        keep(options.keep, **{"report: seconds by models": [(count, one.cpu_s) for count, one in reports.items()]})
+        if (all_s := reports[MODELS].cpu_s) > MODELS_S:
+            missed.append(f"report of {MODELS} models: {all_s:.1f} s of processor time, {MODELS_S} allowed")
     for bar in missed:
         print(f"missed: {bar}")
     return 1 if missed else 0

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from markupsafe import Markup
 from people.page import conclusion
 from people.worlds import write_whole
 
@@ -28,7 +27,7 @@ from prbench.models.personal.artifact import PersonalRecord
 from prbench.models.personal.stance_encoder import AXES
 from prbench.results import load_run, versus
 from prbench.show import interval, percent, points
-from prbench.show.charts.lines import ChartLine, LinePoint, line_bounds, line_chart
+from prbench.show.charts.lines import ChartLine, LinePoint, line_bounds, line_chart, line_sheet
 from prbench.stats import Estimate
 from prbench.train import TrainConfig, train
 
@@ -39,12 +38,6 @@ FORESEEN = 200
 """Couples for which the curves are drawn on."""
 REFERENCE = {"answer_window": 2, "learning_rate": 0.005, "weight_decay": 0.05, "epochs": 14, "also": "generic"}
 """The recipe of `stances` in `make personal`."""
-WIDTH, HEIGHT, COLUMNS = 300, 224, 2
-STYLE = (
-    "text{font:11px sans-serif;fill:#555}.name{font-weight:600;fill:#222}.grid{stroke:#ddd}"
-    ".curve{stroke:#b4532a;stroke-width:2;fill:none}.others{stroke:#ccc;stroke-width:1}.leaks{stroke-dasharray:4 3}"
-    ".band{fill:#b4532a;opacity:.15}.mark{fill:#b4532a}"
-)
 
 
 class Plan(NamedTuple):
@@ -233,7 +226,7 @@ def draw(plan: Plan, found: Sequence[Point]) -> str:
     )
     bounds = line_bounds([chance, *(ChartLine(method, line) for method, line in curves.items())])
     panels = []
-    for place, method in enumerate(plan.methods):
+    for method in plan.methods:
         behind = [ChartLine(other, line, "quiet") for other, line in curves.items() if other != method]
         panel = line_chart(
             method,
@@ -244,12 +237,8 @@ def draw(plan: Plan, found: Sequence[Point]) -> str:
             digits=0,
             bounds=bounds,
         )
-        x, y = place % COLUMNS * (WIDTH + 20), place // COLUMNS * HEIGHT
-        size = Markup('<svg x="{}" y="{}" width="{}" height="{}" ').format(x, y, WIDTH, HEIGHT)
-        panels.append(panel.replace("<svg ", size, 1))
-    width, height = COLUMNS * (WIDTH + 20), math.ceil(len(panels) / COLUMNS) * HEIGHT
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">'
-    return f'{head}<style>{STYLE}</style><rect width="100%" height="100%" fill="#fff"/>{"".join(panels)}</svg>\n'
+        panels.append(panel)
+    return line_sheet(panels)
 
 
 def _percent(share: float | None) -> float | None:

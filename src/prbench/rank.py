@@ -6,6 +6,7 @@ A ranker returns the posts themselves, so that ids travel with their texts.
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,6 +17,7 @@ from prbench.types import Post
 _KEPT = 64
 """Indexed profiles kept at a time: a run goes through users one after another."""
 _KEPT_RANKINGS = 20_000
+_KEPT_QUESTIONS = 1_000
 
 
 class BM25:
@@ -31,6 +33,7 @@ class BM25:
 
     def __init__(self) -> None:
         self._indexes: OrderedDict[tuple[Post, ...], Any] = OrderedDict()
+        self._words = lru_cache(_KEPT_QUESTIONS)(_words)
         self._ranked: OrderedDict[tuple[str, int], tuple[tuple[Post, ...], tuple[Post, ...]]] = OrderedDict()
         """Profiles and what was found for a question, by the identity of the profile, which is held here."""
         self._lock = threading.Lock()
@@ -54,13 +57,10 @@ class BM25:
         return ranked
 
     def _scores(self, question: str, profile: tuple[Post, ...]) -> Any:
-        import bm25s
-
         index = self._index(profile)
         if index is None:
             return np.zeros(len(profile))
-        words = bm25s.tokenize([question], stopwords="en", return_ids=False, show_progress=False)[0]
-        known = [word for word in words if word in index.vocab_dict]
+        known = [word for word in self._words(question) if word in index.vocab_dict]
         return index.get_scores(known) if known else np.zeros(len(profile))
 
     def _index(self, profile: tuple[Post, ...]) -> Any:
@@ -77,6 +77,13 @@ class BM25:
                     self._indexes.popitem(last=False)
             self._indexes.move_to_end(profile)
             return self._indexes[profile]
+
+
+def _words(question: str) -> Sequence[str]:
+    import bm25s
+
+    found: list[list[str]] = bm25s.tokenize([question], stopwords="en", return_ids=False, show_progress=False)
+    return found[0]
 
 
 class TextEncoder(Protocol):

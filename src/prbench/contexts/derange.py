@@ -28,9 +28,10 @@ def derangement(users: Iterable[str], seed: int) -> dict[str, str]:
 
 def other_users(pairs: Sequence[Pair], seed: int) -> dict[tuple[str, str], str]:
     """Return the user of the same split who is shown instead, for each (split, user)."""
+    suite = pairs if isinstance(pairs, Suite) else Suite.of(pairs)
     by_split: dict[str, set[str]] = defaultdict(set)
-    for pair in pairs:
-        by_split[pair.tags.get("split", "")].add(pair.user)
+    for split, user in zip(suite.tag("split"), suite.column("user"), strict=True):
+        by_split[split or ""].add(user)
     return {
         (split, user): other for split, users in by_split.items() for user, other in derangement(users, seed).items()
     }

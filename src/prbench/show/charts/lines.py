@@ -12,6 +12,13 @@ from prbench.show.charts.svg import chart, element, path, scale
 WIDTH, HEIGHT = 300, 214
 _LEFT, _RIGHT, _TOP, _BOTTOM = 38, 12, 30, 32
 _MOST_TICKS = 6
+_GAP = 16
+"""Between the charts of a sheet."""
+_STYLE = (
+    "text{font:11px sans-serif;fill:#555}.name{font-weight:600;fill:#222}.grid{stroke:#ddd}"
+    ".curve{stroke:#b4532a;stroke-width:2;fill:none}.others{stroke:#ccc;stroke-width:1}.leaks{stroke-dasharray:4 3}"
+    ".band{fill:#b4532a;opacity:.15}.mark{fill:#b4532a}"
+)
 
 Tone = Literal["main", "quiet", "dashed"]
 _CLASSES: dict[Tone, str] = {"main": "curve", "quiet": "curve others", "dashed": "curve leaks"}
@@ -102,6 +109,23 @@ def _drawing(
         yield from _line(line, lambda x: right(warp(x)), up)
 
 
+def line_sheet(panels: Sequence[Markup], columns: int = 2) -> str:
+    """Several line charts in one drawing that needs no page around it: a file beside a document.
+
+    Example:
+        >>> line_sheet([line_chart("cups", [], across="k", what="Cups")]).count("<svg")
+        2
+    """
+    placed = []
+    for place, panel in enumerate(panels):
+        x, y = place % columns * (WIDTH + _GAP), place // columns * (HEIGHT + _GAP)
+        size = Markup('<svg x="{}" y="{}" width="{}" height="{}" ').format(x, y, WIDTH, HEIGHT)
+        placed.append(panel.replace("<svg ", size, 1))
+    width, height = columns * (WIDTH + _GAP), math.ceil(len(panels) / columns) * (HEIGHT + _GAP)
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">'
+    return f'{head}<style>{_STYLE}</style><rect width="100%" height="100%" fill="#fff"/>{"".join(placed)}</svg>\n'
+
+
 def _grid(low: float, high: float, up: Callable[[float], float], digits: int) -> Iterator[Markup]:
     for share in (0.0, 0.5, 1.0):
         value = low + share * (high - low)
@@ -111,7 +135,7 @@ def _grid(low: float, high: float, up: Callable[[float], float], digits: int) ->
 
 
 def _ticks(xs: Sequence[float], logarithmic: bool) -> list[float]:
-    if logarithmic:
+    if logarithmic and not 2 < len(xs) <= _MOST_TICKS:
         powers = [float(2**power) for power in range(int(math.log2(xs[-1])) + 1)] if xs[-1] >= 1 else list(xs)
         return [tick for tick in powers if xs[0] <= tick <= xs[-1]]
     step = max(1, math.ceil(len(xs) / _MOST_TICKS))
