@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from prbench.results import Result
     from prbench.run import Evaluation
     from prbench.stats import Estimate
-    from prbench.types import AnswerView, Aspect, Judgment, Message, Outcome, Pair, PairView, Post, Prompt
+    from prbench.types import AnswerView, Aspect, Judgment, ListView, Message, Outcome, Pair, PairView, Post, Prompt
 
 _HOMES = {
     "AnswerView": "prbench.types",
@@ -41,6 +41,7 @@ _HOMES = {
     "Evaluation": "prbench.run",
     "Generator": "prbench.models",
     "Judgment": "prbench.types",
+    "ListView": "prbench.types",
     "Message": "prbench.types",
     "ModelCard": "prbench.models",
     "ModelOptions": "prbench.config",
@@ -74,6 +75,7 @@ __all__ = [
     "Evaluation",
     "Generator",
     "Judgment",
+    "ListView",
     "Message",
     "ModelCard",
     "ModelOptions",

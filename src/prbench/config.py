@@ -44,7 +44,8 @@ class Config(Frozen):
             first = error.errors()[0]
             unknown = first["type"] == "extra_forbidden"
             hint = did_you_mean(str(first["loc"][0]), cls.model_fields) if unknown else ""
-            raise ConfigError(_refusal(place, first["loc"], first["input"], first["msg"]), hint=hint) from error
+            said = "there is no such setting" if unknown else first["msg"]
+            raise ConfigError(_refusal(place, first["loc"], first["input"], said), hint=hint) from error
 
     @classmethod
     def typed(cls, **options: Any) -> Self:

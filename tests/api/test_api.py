@@ -28,6 +28,7 @@ def test_the_door_is_pinned():
         "Evaluation",
         "Generator",
         "Judgment",
+        "ListView",
         "Message",
         "ModelCard",
         "ModelOptions",
@@ -257,6 +258,11 @@ def test_profiles_of_one_text_or_none():
     assert [post.text for post in seen[0]] == ["I like tea"]
     with pytest.raises(ConfigError, match="user_profile is empty"):
         evaluate_personalized_reward("x", [], 0.5, model=spy, scale=scale)
+    for profile, told in (("", "post 1"), (["a", " "], "post 2"), ([1], "post 1"), (None, "user_profile is None")):
+        with pytest.raises(ConfigError, match=told):
+            evaluate_personalized_reward("x", profile, 0.5, model=spy, scale=scale)
+    with pytest.raises(ConfigError, match="model_output is 5, not a text"):
+        evaluate_personalized_reward(5, ["a"], 0.5, model=spy, scale=scale)
     found = evaluate_personalized_reward("x", ["a"], 0.9, model=spy, scale=scale)
     assert (found["predicted_reward"], found["alignment_score"]) == (0.5, pytest.approx(0.6))
     assert evaluate_personalized_reward("x", ["a"], 0.1, model=spy, scale=scale)["alignment_score"] == pytest.approx(

@@ -9,10 +9,11 @@ from typing import cast
 import pytest
 
 from prbench.contexts.budget import FittedView, PromptBudget, Unfit, render_all
+from prbench.errors import DataError
 from prbench.models.protocols import Model, Windowed
 from prbench.models.python import wrap
 from prbench.rank import BM25, PostRanker
-from prbench.types import Message, PairView, Post, Prompt
+from prbench.types import AnswerView, Message, PairView, Post, Prompt
 from tiny_models import CHAT_TEMPLATE, CORPUS, pair_tokenizer, tokenizer
 
 
@@ -177,3 +178,10 @@ def test_sums_that_are_far_off_are_measured_instead():
         fitted = found.fit(view)
         if isinstance(fitted, FittedView):
             assert max(squared(prompt) for prompt in render_all(model, fitted.view)) <= 300
+
+
+@pytest.mark.parametrize("shown", [{"plan": "No jargon, please."}, {"posts": ("I bake.",)}])
+def test_a_text_where_lines_or_posts_are_due_is_refused(shown: dict[str, object]) -> None:
+    for make in (lambda: PairView("Tea?", "Green.", "Black.", **shown), lambda: AnswerView("Tea?", "Green.", **shown)):
+        with pytest.raises(DataError, match="of a view is"):
+            make()

@@ -205,10 +205,19 @@ def test_other_weights_are_another_revision(trained: dict[str, Path], tmp_path: 
 
 
 def test_a_folder_without_a_model_is_named(tmp_path: Path) -> None:
-    for folder in (tmp_path, tmp_path / "missing"):
-        with pytest.raises(ModelError, match="holds no trained model") as error:
-            load_model(f"personal:{folder}")
+    (tmp_path / "file").write_text("")
+    for name, told in (("", "holds no trained model"), ("missing", "there is no folder"), ("file", "is a file")):
+        with pytest.raises(ModelError, match=told) as error:
+            load_model(f"personal:{tmp_path / name}")
         assert "prbench train" in error.value.hint
+
+
+@pytest.mark.parametrize("name", ["", "referense", "Reference"])
+def test_a_slip_in_the_name_of_the_model_that_ships_is_told(name: str, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ModelError) as error:
+        load_model(f"personal:{name}")
+    assert "'personal:reference' is the model that ships" in error.value.hint
 
 
 @pytest.mark.parametrize("damage", ["torn record", "foreign record", "no weights", "torn weights", "other weights"])

@@ -213,6 +213,30 @@ def test_the_model_of_the_package_is_over_the_encoder_that_is_pulled() -> None:
     assert sum(len(zlib.compress(path.read_bytes())) for path in files) < 15e6, "what it adds to the wheel"
 
 
+def test_the_model_of_the_package_takes_short_sound_answers_for_answers() -> None:
+    model = rater.load("reference", ModelOptions())
+    assert isinstance(model, ContrastRanker)
+    model.hold_back()
+    asked = {
+        "Which tea before bed?": ("Chamomile.", "Chamomile, because it has no caffeine."),
+        "How long do I boil an egg?": ("Seven minutes.", "Six for runny, nine for firm."),
+        "Do I need travel insurance for a weekend in Spain?": ("Yes.", "Yes: a broken leg costs more than the trip."),
+    }
+    no_answers = ("", "...", "asdf qwer zxcv poiu lkjh", "the the the the the the the the", "boil an tea leg runny of")
+    for question, answers in asked.items():
+        views = [PairView(question, good, bad) for good in answers for bad in (*no_answers, question)]
+        assert all((outcome.margin or 0) > 0 for _, outcome in model.compare(views))
+        texts = [AnswerView(question, text) for text in (*answers, *no_answers)]
+        scored = [outcome.score or 0.0 for _, outcome in sorted(model.rate(texts))]
+        assert min(scored[: len(answers)]) > max(scored[len(answers) :])
+        assert min(scored) > -30, "no text is paid worse than all others together"
+    long = "Try lemon balm or chamomile about an hour before you sleep."
+    known, unknown = (
+        next(model.rate([AnswerView(question, long)]))[1].score or 0.0 for question in ("Which tea before bed?", "")
+    )
+    assert abs(known - unknown) < 3, "where the question is not known, no answer is held to be off its subject"
+
+
 def test_what_is_no_judgment_is_refused(trained: Path) -> None:
     model = rater.load(str(trained / "model"), ModelOptions())
     with pytest.raises(ModelError, match="which is no Judgment"):

@@ -71,6 +71,12 @@ def test_a_small_gain_is_called_a_little(found, gain, little):
     assert ("follows this user a little: 55.0" in said.sentence) is little
 
 
+def test_a_model_that_turns_round_with_the_opposite_user_is_said_to_where_no_other_was_shown(found):
+    said = verdict(made(found, (0.8, 0.76, 0.84), POSITIVE, None, POSITIVE))
+    assert said.grade is UserGrade.UNSHOWN
+    assert "it turns round with the opposite user, and --context none,profile,other tells the rest" in said.sentence
+
+
 def test_a_model_that_reads_no_posts_is_not_told_to_show_some():
     def shorter(question, answer):
         return -len(answer)

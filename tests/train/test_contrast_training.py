@@ -6,11 +6,12 @@ import pytest
 
 import tiny_models
 from pair_factory import make_pair
-from prbench.errors import ConfigError, DataError
+from prbench.errors import ConfigError, DataError, RunError
+from prbench.models.personal import artifact
 from prbench.train.contrast import ContrastConfig, train_contrast
 from prbench.train.contrast_fit import aspect_lines
 from prbench.train.stance_labels import Axes, Stance, stated
-from prbench.train.unsound import unsound
+from prbench.train.unsound import shortened, unsound
 from prbench.types import Aspect, Pair
 from split_suite import split_pairs, write_suite
 
@@ -51,6 +52,8 @@ def test_spoilt_answers_are_of_every_kind_and_the_same_for_a_seed() -> None:
     assert any(one.spoilt == one.question for one in made)
     assert any(one.spoilt in one.posts for one in made), "pasted from the profile"
     assert any(one.spoilt in answers and one.sound != one.spoilt for one in made), "off the subject"
+    shorter = {shortened(text) for text in answers} - answers
+    assert any(one.spoilt in shorter for one in made) == bool(shorter), "off the subject and short"
 
 
 def test_the_same_training_gives_the_same_weights_and_a_leak_is_refused(tmp_path: Path) -> None:
@@ -65,6 +68,11 @@ def test_the_same_training_gives_the_same_weights_and_a_leak_is_refused(tmp_path
     assert 0 <= record.training.validation["accuracy"] <= 1
     assert record.training.extra_texts > 0
     assert any("gains" in line for line in told)
+    other = tmp_path / "other"
+    other.mkdir()
+    artifact.save_record(other, record.model_copy(update={"method": "user-bt"}))
+    with pytest.raises(RunError, match="another training, of user-bt"):
+        train_contrast(options, other, suite=suite)
     leaking = [*split_pairs("train"), *split_pairs("validation")]
     leaking += [
         one.model_copy(update={"question": one.question.replace("test:", "train:")}) for one in split_pairs("test")

@@ -158,6 +158,8 @@ def test_training_on_the_test_split_is_refused(tmp_path: Path) -> None:
     ("words", "says"),
     [
         (("user-tb",), "did you mean 'user-bt'"),
+        (("contrats",), "did you mean 'contrast'"),
+        (("contrast", "--setting", "foo=1"), "there is no such setting"),
         (("user-bt", "--setting", "stances"), "is not NAME=VALUE"),
         (("user-bt", "--setting", "stence=3"), "stence"),
         (("user-bt", "--learning-rate", "-1"), "--learning-rate"),

@@ -125,6 +125,9 @@ def evaluate_personalized_reward(
         >>> found["predicted_reward"], found["alignment_score"]
         (0.5, 0.75)
     """
+    for name, given_text in (("model_output", model_output), ("question", question)):
+        if not isinstance(given_text, str):
+            raise ConfigError(f"{name} is {given_text!r}, not a text", hint="give a text")
     if not model_output.strip():
         raise ConfigError("model_output is empty, so there is nothing to score", hint="pass the model's answer")
     if not 0.0 <= human_preference_score <= 1.0:
@@ -175,6 +178,8 @@ def profile_posts(profile: Profile) -> tuple[Post, ...]:
     """
     if isinstance(profile, str):
         profile = [profile]
+    if not isinstance(profile, Iterable):
+        raise ConfigError(f"user_profile is {profile!r}", hint="give posts: a text, a list of texts, or wishes by name")
     if isinstance(profile, Mapping):
         said = ((str(key), f"{str(key).replace('_', ' ')}: {_say(value)}") for key, value in profile.items())
         posts = tuple(Post(id=key, text=text) for key, text in said)
@@ -195,9 +200,11 @@ def _post(number: int, item: Post | str | Mapping[str, Any]) -> Post:
     if isinstance(item, Post):
         return item
     if isinstance(item, str):
-        return Post(id=str(number), text=item)
-    if "text" not in item:
-        raise ConfigError(f"post {number} of user_profile has no 'text': {dict(item)!r}")
+        item = {"text": item}
+    if not isinstance(item, Mapping) or not str(item.get("text", "")).strip():
+        raise ConfigError(
+            f"post {number} of user_profile has no text: {item!r}", hint="a post is a text, or a mapping with 'text'"
+        )
     return Post(id=str(item.get("id", number)), text=str(item["text"]), category=str(item.get("category", "")))
 
 

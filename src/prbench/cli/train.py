@@ -74,6 +74,7 @@ def train(
         "post_window": post_window,
         "answer_window": answer_window,
     }
+    _check_method(method)
     own = {"aspects": aspects or None, "also": also, "steps": steps, "pairs_per_epoch": pairs_per_epoch}
     _refuse(method, given | own | {"passages": passages})
     given |= {"settings": dict(map(_setting, setting or [])), "encoder": encoder, "policy": policy, "seed": seed}
@@ -90,6 +91,15 @@ def _portion(**given: Any) -> Any:
     from prbench.data import Portion
 
     return Portion.model_validate({name: value for name, value in given.items() if value is not None})
+
+
+def _check_method(method: str) -> None:
+    from prbench.errors import ConfigError, did_you_mean
+    from prbench.models.personal.method import methods
+
+    known = [*methods(), *_TAKEN]
+    if method not in known:
+        raise ConfigError(f"unknown method {method!r}", hint=did_you_mean(method, known))
 
 
 def _train(method: str, given: dict[str, Any], out: Path, **place: Any) -> None:

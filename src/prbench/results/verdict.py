@@ -149,7 +149,9 @@ def _clause(result: Result, grade: UserGrade) -> str:
             return "; it reads no posts"
         if result.unsupported:
             return f"; these pairs have nothing to show under {', '.join(result.unsupported)}"
-        return "; --context none,profile,other tells what it makes of the user"
+        reversal = result.effects.of(REVERSAL)
+        turned = "it turns round with the opposite user, and " if reversal is not None and _above(reversal) else ""
+        return f"; {turned}--context none,profile,other tells {'the rest' if turned else 'what it makes of the user'}"
     if grade is UserGrade.OPEN:
         return "; the intervals are too wide to tell more, so judge more pairs"
     if grade is UserGrade.IGNORES:

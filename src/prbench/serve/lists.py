@@ -27,13 +27,15 @@ class RankRequest(ScoreItem):
     """
 
     answer: str = ""
-    answers: tuple[str, ...] = Field(min_length=2, fail_fast=True)
+    answers: tuple[str, ...] = Field(fail_fast=True)
 
     @field_validator("answers", mode="before")
     @classmethod
     def _few(cls, answers: object, info: ValidationInfo) -> object:
         if isinstance(answers, list | tuple) and isinstance(info.context, ItemBounds):
-            return answers[: info.context.items + 1]
+            answers = answers[: info.context.items + 1]
+        if isinstance(answers, list | tuple) and len(answers) < 2:
+            raise ValueError("a list to be ranked has two answers or more; one alone is scored by POST /score")
         return answers
 
     @model_validator(mode="after")

@@ -16,6 +16,7 @@ from prbench.models import Ranker, Rater, as_ranker
 from prbench.rank import PostRanker
 from prbench.serve.gathering import Waiting, waiting_of
 from prbench.serve.items import ItemError, ScoreItem
+from prbench.texts import sentences
 from prbench.types import AnswerView, Context, ListView, Pair, Post
 
 _LOG = logging.getLogger(__name__)
@@ -90,13 +91,13 @@ class Views:
         return found._replace(shared=found.shared + self._lengths.get(item.user, 0))
 
     def sound_items(self, most: int) -> list[ScoreItem]:
-        """Answers of the suite, as many as asked for and from all over it: what a floor must lie below."""
+        """Answers of the suite, from all over it, whole ones and first sentences: what a floor must lie below."""
         pairs = [pair for questions in self._by_user.values() for asked in questions.values() for pair in asked[:1]]
         step = max(1, 2 * len(pairs) // most)
         items = [
             ScoreItem(question=pair.question, answer=answer, user=pair.user)
             for pair in pairs[::step]
-            for answer in (pair.chosen, pair.rejected)
+            for answer in (pair.chosen, next(iter(sentences(pair.rejected)), pair.rejected))
         ]
         return items[:most]
 
@@ -159,7 +160,9 @@ class Views:
             wanted = (
                 "no user and no posts" if item.user is None else f"no user {item.user!r} in the suite, and no posts"
             )
-            return ItemError("unknown-user", f"there is {wanted}: context '{self.context}' cannot be shown")
+            return ItemError(
+                "unknown-user", f"there is {wanted}, and context '{self.context}' shows them (\"posts\": [] shows none)"
+            )
         if item.plan and "plan" not in self.context.needs:
             return ItemError("unfit", f"context '{self.context}' shows no plan, and the item has one")
         pair = self._of_suite(item.user, item.question, answers)

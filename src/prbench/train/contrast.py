@@ -16,7 +16,7 @@ import numpy as np
 from prbench.data import Suite, load_pairs
 from prbench.data.passages import load_passages
 from prbench.data.portion import Portion
-from prbench.errors import ConfigError, ModelError
+from prbench.errors import ConfigError, ModelError, RunError
 from prbench.files import checked, load_tensors, read_json
 from prbench.models.personal import artifact
 from prbench.models.personal.contrast import NAME
@@ -56,6 +56,7 @@ def train_contrast(
     from prbench.models import load_encoder
     from prbench.models.personal.features import FeatureStore, encoder_revision
 
+    _check_place(out)
     everything = load_pairs(suite)
     material = _material(options, everything, split, validation, portion)
     axes, pairs = material.axes, material.pairs
@@ -89,6 +90,17 @@ def train_contrast(
     )
     _save(out, record, weights)
     return _measured(out, record, material.held, validation)
+
+
+def _check_place(out: Path) -> None:
+    """Refuse a folder that holds a model of another method."""
+    if (out / artifact.RECORD).is_file():
+        method = artifact.read_record(out, f"personal:{out}").method
+        if method != NAME:
+            raise RunError(
+                f"{str(out)!r} holds another training, of {method}",
+                hint="give this one its own folder with --out, or remove that one",
+            )
 
 
 def _material(options: ContrastConfig, everything: Suite, split: str, validation: str, portion: Portion) -> Material:

@@ -9,18 +9,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from prbench.models.personal.traits import COUNTS, COUNTS_SCALE, TELLING, Floats, TraitReader, Traits
+from prbench.models.personal.traits import COUNTS_SCALE, TELLING, Floats, TraitReader, Traits, telling
 from prbench.train.regression import logistic
-from prbench.train.unsound import Unsound
+from prbench.train.unsound import Unsound, shortened
 from prbench.types import Pair
 
 _EQUAL = 0.3
 """Weight of a pair of sound answers."""
 _SPOILT_PENALTY = 0.01
-_TIES = [COUNTS - TELLING, COUNTS - TELLING + 1]
-"""The counts that tie an answer to its question: how near it is, and how many of its words it has."""
-_RARER = 1.0
-"""Difference by which the log-odds of what is no answer are lower than among the examples; chosen on validation."""
+_SIGNS = TELLING + 1
+_TIES = [0, 1, 2, _SIGNS, _SIGNS + 1, _SIGNS + 2]
+"""The signs that tie an answer to its question: how near it is and how many of its words it has, for its length."""
+_RARER = (1.0, 0.5)
+"""Differences by which the log-odds of broken texts and of misplaced answers are lower than among the examples; chosen
+on validation."""
 _NEVER = -20.0
 """Log-odds of a kind that no example was made of."""
 
@@ -56,32 +58,39 @@ def fit_flaw(sound: Sound, equal: Sequence[tuple[Traits, Traits]]) -> Floats:
 
 
 def fit_spoilt(sound: Sound, spoilt: Sequence[Unsound], strangers: Mapping[str, TraitReader]) -> Floats:
-    """Fit the weights of u on the counts, and its start, (2, COUNTS + 1): for broken texts, and for misplaced answers.
+    """Fit the weights of u on the signs, and its start, (2, signs + 1): for broken texts, and for misplaced answers.
 
     A sound answer to another question is as well made as any; only what ties it to the question tells it. So the two
-    kinds are told apart from sound answers each by its own counts.
+    kinds are told apart from sound answers each by its own signs. A first sentence counts as sound: being short is no
+    fault.
 
     Args:
         sound: Material that is learned from.
         spoilt: Texts that are no answers.
         strangers: For each question a reader that has not seen its answers.
     """
-    sound.reader.prepare([one.spoilt for one in spoilt])
-    answers = {answer for _, answer in sound.asked}
-    made = [strangers[one.question].read(one.question, (one.spoilt,), one.posts)[0].dense for one in spoilt]
+    asked = sorted({(question, text) for question, answer in sound.asked for text in (answer, shortened(answer))})
+    answers = {answer for _, answer in asked}
+    sound.reader.prepare([*(one.spoilt for one in spoilt), *answers])
+    made = telling(_dense([(one.question, one.spoilt, one.posts) for one in spoilt], strangers))
     misplaced = np.array([one.spoilt in answers for one in spoilt])
-    good = np.array([strangers[question].read(question, (answer,))[0].dense for question, answer in sound.asked])
-    found = np.zeros((2, COUNTS + 1))
-    # the other counts are manner: sound answers differ in it
-    for place, (kind, telling) in enumerate(((~misplaced, [0, *range(COUNTS - TELLING, COUNTS)]), (misplaced, _TIES))):
-        bad = np.array(made)[kind]
+    good = telling(_dense([(question, answer, ()) for question, answer in asked], strangers))
+    found = np.zeros((2, 2 * _SIGNS + 1))
+    kinds = ((~misplaced, list(range(2 * _SIGNS))), (misplaced, _TIES))  # the other counts are manner
+    for place, (kind, signs) in enumerate(kinds):
+        bad = made[kind]
         if not len(bad):
             found[place, -1] = _NEVER
             continue
-        rows = np.concatenate([bad[:, telling], good[:, telling]])
+        rows = np.concatenate([bad[:, signs], good[:, signs]])
         labels = np.concatenate([np.ones(len(bad)), np.zeros(len(good))])
         weights = np.where(labels > 0, 1.0, len(bad) / len(good))
-        penalty = np.append(np.full(len(telling), _SPOILT_PENALTY * COUNTS_SCALE**2), 1e-6)
+        penalty = np.append(np.full(len(signs), _SPOILT_PENALTY * COUNTS_SCALE**2), 1e-6)
         own = logistic(np.concatenate([rows, np.ones((len(rows), 1))], axis=1), labels, weights, penalty)
-        found[place, [*telling, COUNTS]] = own - np.append(np.zeros(len(telling)), _RARER)
+        found[place, [*signs, -1]] = own - np.append(np.zeros(len(signs)), _RARER[place])
     return found
+
+
+def _dense(texts: Sequence[tuple[str, str, Sequence[str]]], readers: Mapping[str, TraitReader]) -> Floats:
+    """The dense traits of answers to questions beside posts, each by the reader of its question."""
+    return np.array([readers[question].read(question, (text,), posts)[0].dense for question, text, posts in texts])

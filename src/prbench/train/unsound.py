@@ -19,8 +19,18 @@ class Unsound(NamedTuple):
     posts: tuple[str, ...] = ()
 
 
+def shortened(answer: str) -> str:
+    """Return the first sentence of an answer: sound as well, if it says less.
+
+    Example:
+        >>> shortened("Take the coach. It is cheap.")
+        'Take the coach.'
+    """
+    return sentences(answer)[0]
+
+
 def unsound(pairs: Sequence[Pair], seed: int) -> Iterator[Unsound]:
-    """Yield one spoilt answer of each kind for two answers of each question."""
+    """Yield one spoilt answer of each kind for two answers of each question, whole ones and first sentences."""
     draw = random.Random(f"unsound:{seed}")  # noqa: S311 (a reproducible draw)
     answers: dict[str, list[str]] = {}
     profiles: dict[str, tuple[str, ...]] = {}
@@ -35,15 +45,17 @@ def unsound(pairs: Sequence[Pair], seed: int) -> Iterator[Unsound]:
         near = [text for other in answers if other != question and category[other] == category[question]
                 for text in answers[other]]  # fmt: skip
         for sound in own[:2]:
-            spoilt = draw.choice(own)
-            yield from (Unsound(question, sound, rule(spoilt, draw)) for rule in _RULES)
+            for spoilt in (draw.choice(own), shortened(draw.choice(own))):
+                yield from (Unsound(question, sound, rule(spoilt, draw)) for rule in _RULES)
             for texts in (others, others, near):
                 if texts:
-                    yield Unsound(question, sound, draw.choice(texts))
-            yield Unsound(question, sound, question)
+                    found = draw.choice(texts)
+                    yield from (Unsound(question, sound, text) for text in dict.fromkeys((found, shortened(found))))
+            yield from (Unsound(question, sound, text) for text in dict.fromkeys((question, sentences(question)[-1])))
             if shown:
                 posts = draw.choice(shown)
-                yield Unsound(question, sound, draw.choice(posts), posts)
+                post = draw.choice(posts)
+                yield from (Unsound(question, sound, text, posts) for text in dict.fromkeys((post, shortened(post))))
 
 
 def _nothing(text: str, draw: random.Random) -> str:

@@ -8,6 +8,7 @@ for it. Models and prompts take views only, so showing the standard to a model i
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from prbench.errors import DataError
 from prbench.types.pairs import Frozen, Message, Post, Text
 
 
@@ -32,6 +33,9 @@ class AnswerView:
     turns: tuple[Message, ...] = ()
     """The conversation that `question` is the text of, where it has several turns."""
 
+    def __post_init__(self) -> None:
+        _check_shown(self.posts, self.plan)
+
 
 @dataclass(frozen=True, slots=True)
 class PairView:
@@ -50,6 +54,9 @@ class PairView:
     plan: tuple[str, ...] = ()
     user: str | None = None
     turns: tuple[Message, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_shown(self.posts, self.plan)
 
     def swap(self) -> "PairView":
         """Show the same answers the other way round."""
@@ -79,6 +86,9 @@ class ListView:
     user: str | None = None
     turns: tuple[Message, ...] = ()
 
+    def __post_init__(self) -> None:
+        _check_shown(self.posts, self.plan)
+
     @classmethod
     def of(cls, pair: PairView) -> "ListView":
         """The two answers of a pair as a list."""
@@ -103,3 +113,11 @@ class Prompt(NamedTuple):
     """Exactly what a model receives for one call; the call's key is a hash over it."""
 
     messages: tuple[Message, ...]
+
+
+def _check_shown(posts: tuple[Post, ...], plan: tuple[str, ...]) -> None:
+    """Refuse texts where posts or lines are due: a text would be read letter by letter."""
+    if isinstance(plan, str):
+        raise DataError(f"the plan of a view is a text: {plan[:40]!r}", hint="give its lines: plan=(TEXT,)")
+    if posts and not isinstance(posts[0], Post):
+        raise DataError(f"a post of a view is {posts[0]!r}", hint='give posts: (Post(id="1", text=TEXT),)')

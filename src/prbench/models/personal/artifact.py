@@ -5,6 +5,7 @@ model runs no code from its folder. `SHA256SUMS` holds the checksums, as `sha256
 older has none.
 """
 
+import difflib
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ from torch import Tensor
 
 from prbench import files
 from prbench.errors import ModelError
+from prbench.models.personal import REFERENCE
 from prbench.types import Frozen
 
 RECORD = "personal.json"
@@ -87,15 +89,27 @@ def save_record(folder: Path, record: PersonalRecord) -> None:
     files.write_whole(folder / RECORD, text)
 
 
+def _lack(folder: Path) -> str:
+    """Say why a folder is no model."""
+    if not folder.exists():
+        return f"there is no folder {str(folder)!r}"
+    if not folder.is_dir():
+        return f"{str(folder)!r} is a file, not the folder of a trained model"
+    begun = ", a training that was interrupted" if (folder / "checkpoint.pt").is_file() else ""
+    return f"{str(folder)!r} holds no trained model{begun} ({RECORD} is missing)"
+
+
+def _way_out(name: str) -> str:
+    if not name or difflib.get_close_matches(name.lower(), [REFERENCE], cutoff=0.75):
+        return f"'personal:{REFERENCE}' is the model that ships; personal:DIR is one that you trained"
+    return "train one with `prbench train METHOD --out DIR`; the same command continues a training"
+
+
 def read_record(folder: Path, address: str) -> PersonalRecord:
     """Read the record of the model in a folder."""
     path = folder / RECORD
     if not files.exists(path, raises=ModelError):
-        begun = ", a training that was interrupted" if (folder / "checkpoint.pt").is_file() else ""
-        raise ModelError(
-            f"{address}: {str(folder)!r} holds no trained model{begun} ({RECORD} is missing)",
-            hint="train one with `prbench train METHOD --out DIR`; the same command continues a training",
-        )
+        raise ModelError(f"{address}: {_lack(folder)}", hint=_way_out(address.partition(":")[2]))
     record = files.read_model(path, PersonalRecord, raises=ModelError, hint="train the model again")
     _check_sums(folder, address)
     return record

@@ -12,22 +12,23 @@ adds nothing. What the user prefers is then the mixture
 
 with the log-odds T. What statements say by themselves, whatever the axes, is added to T: how much nearer they are to a
 than to b. What all users prefer goes before taste: F = f(a) − f(b), linear in the tuned vectors or else in the plain
-ones, are the log-odds that b is flawed, where one of them is, and a share q(|F|) of the pairs is decided by that:
-P = q σ(F) + (1 − q) σ(T). To its log-odds is added s = h(b) − h(a), where h = log(1 + eᵘ) and eᵘ is the sum of
-two odds, each log-linear in the counts: that a text is broken (empty, repeated, garbled, pasted), and that it answers
-another question. Of two answers s is nearly 0; where it is not, nothing else counts: the rest is weighed by
-1 − tanh²(s / 2). Swapping the answers changes the sign of the margin and nothing else. An answer in a list has the mean
-of its margins. Alone it is weighed against the typical answer t.
+ones, are the log-odds that b is flawed, where one of them is, and a share q(|F|) of the pairs is decided by that: P = q
+σ(F) + (1 − q) σ(T). To its log-odds is added s = h(b) − h(a), where h = log(1 + eᵘ) and eᵘ is the sum of two odds, each
+log-linear in the counts and their products with the length: that a text is broken (empty, repeated, garbled, pasted),
+and that it answers another question. Of two answers s is nearly 0; where it is not, nothing else counts: the rest is
+weighed by 1 − tanh²(s / 2). Swapping the answers changes the sign of the margin and nothing else. An answer in a list
+has the mean of its margins. Alone it is weighed against the typical answer t.
 """
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from prbench.models.ngrams import NGrams, SparseRow, words
-from prbench.models.personal.traits import COUNTS, Floats, Traits
+from prbench.models.personal.traits import COUNTS, Floats, Traits, telling
 from prbench.rank import TextEncoder
 
 NAME = "contrast"
@@ -39,6 +40,8 @@ DOUBT = 0.02
 """ε: how probable either side is at least, so that no text settles an axis by itself."""
 _DOUBT = 1.0
 """Level that u must exceed for an answer alone."""
+_SURE = 6.0
+"""Log-odds that a text is no answer beyond which only their order counts."""
 _STEPS = 127
 _TRUST = 0.9
 """Probability that a judged pair was decided by the side the user stands on."""
@@ -105,7 +108,7 @@ class Contrast:
         self._flaw: Floats = weights["flaw"].astype(np.float64)
         """Weights of f on the vector and on the tuned one."""
         self._spoilt: Floats = weights["spoilt"].astype(np.float64)
-        """Weights of u on the counts, and its start: of broken texts, of misplaced answers, (2, COUNTS + 1)."""
+        """Weights of u on what tells, and its start: of broken texts, of misplaced answers, (2, signs + 1)."""
         self._typical: Floats = weights["typical"].astype(np.float64)
         """m and f of an answer like any other, (K + 1)."""
 
@@ -140,8 +143,9 @@ class Contrast:
         return float(np.concatenate([one.vector, one.tuned]) @ self._flaw)
 
     def spoilt(self, one: Traits) -> float:
-        """u: log-odds that a text is no answer at all."""
-        return float(np.logaddexp.reduce(self._spoilt[:, :-1] @ one.dense[:COUNTS] + self._spoilt[:, -1]))
+        """u: log-odds that a text is no answer at all; far beyond all examples they grow slowly."""
+        odds = float(np.logaddexp.reduce(self._spoilt[:, :-1] @ telling(one.dense) + self._spoilt[:, -1]))
+        return odds if odds < _SURE else _SURE + math.log1p(odds - _SURE)
 
     def alone(self, one: Traits, person: Leaning) -> float:
         """The reward of one answer against the typical one."""

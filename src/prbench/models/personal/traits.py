@@ -25,9 +25,14 @@ _SENTENCE = re.compile(r"[.!?]+")
 _OWN, _YOURS = frozenset({"i", "my", "me", "we", "our"}), frozenset({"you", "your"})
 _LONG_WORD = 7
 _RUN = 5
-"""Words in a run that is looked for in the posts."""
-COUNTS, TELLING = 21, 7
+"""Words in a run that is looked for in question and posts."""
+COUNTS, TELLING = 22, 8
 """Number of counts, and of those, the last ones, that tell whether a text is an answer at all."""
+_ENDS = (".", "!", "?", "…", ":", ")", '"', "”", "'", "’", "`", "*")
+_USUAL = (0.6, 0.12)
+"""Nearness to the question and share of its words, in a usual answer: for an answer whose question is not known."""
+_USUAL_LENGTH = 3.5
+"""Logarithm of the words of a usual answer."""
 _ANYTHING = "width"
 _NOTHING: Floats = np.zeros(0)
 
@@ -65,7 +70,7 @@ class TraitReader:
         """The traits of answers to one question for a user with these posts."""
         vectors = _vectors(self._encoder, [question, *answers])
         tuned = np.zeros((len(answers), 0)) if self._tuned is None else _vectors(self._tuned, answers)
-        runs = {run for post in posts for run in _runs(words(post))}
+        runs = {run for text in (question, *posts) for run in _runs(words(text))}
         return [
             Traits(
                 self.grams.row(answer),
@@ -86,6 +91,9 @@ class TraitReader:
 
     def _counts(self, question: str, answer: str, nearness: float, runs: set[tuple[str, ...]]) -> Floats:
         found, asked = words(answer), set(words(question))
+        shared = _share([word in asked for word in found])
+        if not asked:
+            nearness, shared = _USUAL
         count, spoken = max(len(found), 1), max(len(_SENTENCE.findall(answer)), 1)
         neighbours = list(pairwise(found))
         own_runs = _runs(found)
@@ -106,14 +114,29 @@ class TraitReader:
                 float("%" in answer),
                 min((answer.count(";") + answer.count(":")) / spoken, 3),
                 4 * nearness,
-                3 * _share([word in asked for word in found]),
+                3 * shared,
                 5 * _share([self.grams.knows(word) for word in found]),
                 5 * _share([self.grams.knows(f"{pair[0]} {pair[1]}") for pair in neighbours]),
                 3 * len(set(found)) / count,
                 5 * len(set(neighbours)) / max(len(neighbours), 1),
                 5 * _share([run in runs for run in own_runs]),
+                float(answer.rstrip().endswith(_ENDS)),
             ]
         )
+
+
+def telling(dense: Floats) -> Floats:
+    """Signs of a text that is no answer: its length, the counts that tell, and how they change with the length.
+
+    The nearness to the question and the share of its words stand in second and third place. What is odd in a long text
+    (a word twice, a question's words nowhere) is usual in a short one.
+
+    Args:
+        dense: The dense traits of texts, (…, COUNTS or more).
+    """
+    length = dense[..., :1]
+    found = np.concatenate([length, dense[..., COUNTS - TELLING : COUNTS]], axis=-1)
+    return np.concatenate([found, found * (length / COUNTS_SCALE - _USUAL_LENGTH)], axis=-1)
 
 
 def _vectors(encoder: TextEncoder, texts: Sequence[str]) -> Floats:

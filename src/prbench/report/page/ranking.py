@@ -51,7 +51,7 @@ class RankedLine(NamedTuple):
 def ranking_section(evidence: ReportEvidence) -> Section:
     """The ranking by headline context, and folded below it one for each context."""
     lines = [line for entry in evidence.entries if (line := _line(entry, entry.headline))]
-    tables = [_table("Models by accuracy", [*_baselines(evidence), *lines])]
+    tables = [_table("Baselines, then models by accuracy", [*_baselines(evidence), *lines])]
     folded = []
     for context in evidence.contexts:
         alike = [line for entry in evidence.entries if (line := _line(entry, context))]
