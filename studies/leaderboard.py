@@ -21,8 +21,10 @@ from typing import NamedTuple
 
 from prbench.data import load_pairs
 from prbench.files import read_json, write_json, write_whole
+from prbench.models import load_model
 from prbench.report.leaderboard.board_tables import leaderboard_tables
 from prbench.report.leaderboard.boards import read_board_folder
+from prbench.results import load_run
 from prbench.show import render
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -81,7 +83,7 @@ def make(
     taken: dict[str, float] = read_json(times) if times.exists() else {}
     for number, row in enumerate(rows, 1):
         out = folder / "runs" / row.folder
-        if (out / "result.json").exists():
+        if _is_made(row, out):
             continue
         say(f"{number} of {len(rows)}: {row.address}, {row.contexts}" + (f", {row.limit} pairs" if row.limit else ""))
         taken[row.folder] = taken.get(row.folder, 0.0) + _run(row, out, suite)
@@ -98,6 +100,18 @@ def _run(row: BoardRow, out: Path, suite: str) -> float:
     subprocess.run([sys.executable, *command, *limit, *row.options], check=True, stdout=subprocess.DEVNULL)  # noqa: S603
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return (after.ru_utime + after.ru_stime) - (before.ru_utime + before.ru_stime)
+
+
+def _is_made(row: BoardRow, out: Path) -> bool:
+    """Whether the run is there, of the model as it is now; one of another revision is set aside."""
+    if not (out / "result.json").exists():
+        return False
+    if load_run(out).result.model.revision == load_model(row.address).card.revision:
+        return True
+    aside = out.parents[1] / "before" / f"{datetime.now(UTC):%Y%m%d%H%M%S}-{out.name}"
+    aside.parent.mkdir(exist_ok=True)
+    out.rename(aside)
+    return False
 
 
 def _page(runs: Path, taken: dict[str, float]) -> str:
