@@ -166,7 +166,7 @@ notebook: $(VENV)-docs/.ready ## execute examples/first_look.ipynb and keep its 
 
 PERSONAL := runs/personal
 METHODS := bt user-bt vpl pal lore gpo
-.PHONY: reference personal posts-encoder answers-encoder
+.PHONY: reference personal personal-tuned posts-encoder answers-encoder
 posts-encoder: $(VENV)/.lm
 	OMP_NUM_THREADS=1 $(BIN)/prbench train encoder --epochs 8 --setting posts=whole --setting answers=false \
 	  --setting wishes=true --setting join=true --setting silence=1 --out $(PERSONAL)/posts
@@ -180,15 +180,16 @@ reference: $(VENV)/.lm ## train the reference model, into runs/personal/referenc
 	$(BIN)/prbench train contrast --setting stances='embed:$(PERSONAL)/posts#stances' \
 	  --setting answers=embed:$(PERSONAL)/answers --out $(PERSONAL)/reference
 
-personal: $(VENV)/.lm ## train every method over the plain and a tuned encoder, for scorecard and studies
+personal: $(VENV)/.lm ## train every method of the scorecard over the plain encoder (hours, most of them cross; continues)
+	for method in $(METHODS) cross; do $(BIN)/prbench train $$method --out $(PERSONAL)/$$method || exit 1; done
+	$(BIN)/prbench train bt --suite generic --out $(PERSONAL)/bt-generic
+
+personal-tuned: $(VENV)/.lm ## the methods of the first downstream study that stand on a tuned encoder
 	$(BIN)/prbench train encoder --out $(PERSONAL)/encoder
 	$(BIN)/prbench train stances --encoder 'embed:$(PERSONAL)/encoder#stances+vectors' --setting axes=17 --also generic \
 	  --answer-window 2 --learning-rate 0.005 --weight-decay 0.05 --epochs 14 --out $(PERSONAL)/stances
-	for method in $(METHODS); do $(BIN)/prbench train $$method --out $(PERSONAL)/$$method || exit 1; done
-	$(BIN)/prbench train bt --suite generic --out $(PERSONAL)/bt-generic
 	for method in user-bt vpl pal lore; do \
 	  $(BIN)/prbench train $$method --encoder embed:$(PERSONAL)/encoder --out $(PERSONAL)/$$method-tuned || exit 1; done
-	$(BIN)/prbench train cross --encoder embed:$(PERSONAL)/encoder --epochs 2 --out $(PERSONAL)/cross
 
 .PHONY: scorecard
 scorecard: personal ## docs/scorecard.md from studies/scorecard.toml
@@ -199,7 +200,7 @@ leaderboard-page: $(VENV)/.lm ## docs/leaderboard.md from runs of every local mo
 	$(BIN)/python studies/leaderboard.py
 
 .PHONY: downstream
-downstream: personal ## the study of docs/lab/downstream.md; continues where it stopped (hours)
+downstream: personal personal-tuned ## the study of docs/lab/downstream.md; continues where it stopped (hours)
 	$(BIN)/python studies/downstream.py
 
 .PHONY: downstream-2

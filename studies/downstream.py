@@ -3,8 +3,8 @@
     make downstream           # or: python studies/downstream.py [best-of-n] [benchmarks] [ppo] [correlate]
 
 Every step is a `prbench` command, printed before it runs; each continues where it stopped, so the same command does the
-rest. The models are those of `make personal`. Hours on two cores; `OMP_NUM_THREADS=1` and two of the steps side by side
-use them best.
+rest. The models are those of `make personal` and `make personal-tuned`. Hours on two cores; `OMP_NUM_THREADS=1` and two
+of the steps side by side use them best.
 """
 
 import argparse

@@ -3,8 +3,8 @@
     make people-curve         # or: python studies/people_curve.py [--methods …] [--couples …] [--suite …]
 
 Each point trains a method on so many couples (fewer are always among more, the same for every method) and looks at test
-once. No setting is chosen: every method has its defaults at every point, `stances` the recipe of `make personal`, over
-an encoder that was tuned on the same couples and no others. Validation only stops a training early, and is written
+once. No setting is chosen: every method has its defaults at every point, `stances` the recipe of `make personal-tuned`,
+over an encoder that was tuned on the same couples and no others. Validation only stops a training early, and is written
 down. Models and runs are kept in the work folder, so the same command continues; a point that is there is not measured
 again. Hours on two cores.
 """
@@ -37,7 +37,7 @@ COUPLES = (5, 10, 20, 40, 70)
 FORESEEN = 200
 """Couples for which the curves are drawn on."""
 REFERENCE = {"answer_window": 2, "learning_rate": 0.005, "weight_decay": 0.05, "epochs": 14, "also": "generic"}
-"""The recipe of `stances` in `make personal`."""
+"""The recipe of `stances` in `make personal-tuned`."""
 
 
 class Plan(NamedTuple):
@@ -166,7 +166,7 @@ def write_page(path: Path, plan: Plan, found: Sequence[Point]) -> Path:
         f"{' '.join(map(str, plan.couples))} --seed {plan.seed}` (`make people-curve`): suite `{record.name}`, "
         f"fingerprint `{record.fingerprint[:12]}`, encoder `{plan.encoder}`. Fewer couples are always among more, the "
         "same for every method. Every method has its defaults at every point and `stances` the recipe of "
-        "`make personal`, over an encoder tuned on the same couples; test is looked at once per point.",
+        "`make personal-tuned`, over an encoder tuned on the same couples; test is looked at once per point.",
     ]
     write_whole(path, "\n".join(parts) + "\n")
     return path
