@@ -141,7 +141,7 @@ class Fitting:
         spoils = fit_spoilt(sound, spoilt, self._strangers())
         self._tell(f"soundness: {len(self._material.flawed):,} flawed and {len(spoilt):,} spoilt answers")
         found = gains.fit(self._held(texts, whole, flaw), self._options.seed)
-        self._tell(f"gains: {found}")
+        self._tell(found.told)
         return self._arrays(texts, whole, flaw, found) | {"spoilt": spoils.astype(np.float32)}
 
     def _arrays(self, texts: Floats, whole: TraitWeights, flaw: Floats, found: gains.ReadingGains) -> dict[str, Any]:

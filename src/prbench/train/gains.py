@@ -74,6 +74,18 @@ class ReadingGains(NamedTuple):
     near: float
     soundness: FlawTrust
 
+    @property
+    def told(self) -> str:
+        """The gains in one line: by terms and by tuned encoders, where there are any."""
+        answers, posts, plan = (
+            f"{by_terms:.1f} and {tuned:.1f}"
+            for by_terms, tuned in ((self.answers, self.tuned), self.posts[:2], self.plan[:2])
+        )
+        return (
+            f"gains by terms and by tuned encoders: answers {answers}, posts {posts}, statements {plan}; "
+            f"statements by nearness {self.near:.1f}, flaws {self.soundness.trust:.1f}"
+        )
+
 
 def fit(held: HeldReadings, seed: int) -> ReadingGains:
     """Fit all gains on the validation split."""
