@@ -74,7 +74,6 @@ def train(
         "post_window": post_window,
         "answer_window": answer_window,
     }
-    _check_method(method)
     own = {"aspects": aspects or None, "also": also, "steps": steps, "pairs_per_epoch": pairs_per_epoch}
     _refuse(method, given | own | {"passages": passages})
     given |= {"settings": dict(map(_setting, setting or [])), "encoder": encoder, "policy": policy, "seed": seed}
@@ -91,15 +90,6 @@ def _portion(**given: Any) -> Any:
     from prbench.data import Portion
 
     return Portion.model_validate({name: value for name, value in given.items() if value is not None})
-
-
-def _check_method(method: str) -> None:
-    from prbench.errors import ConfigError, did_you_mean
-    from prbench.models.personal.method import methods
-
-    known = [*methods(), *_TAKEN]
-    if method not in known:
-        raise ConfigError(f"unknown method {method!r}", hint=did_you_mean(method, known))
 
 
 def _train(method: str, given: dict[str, Any], out: Path, **place: Any) -> None:
@@ -129,9 +119,13 @@ def _own(given: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 def _refuse(method: str, given: dict[str, Any]) -> None:
-    """An option that a method would not look at is a mistake, not a wish that goes unheard."""
-    from prbench.errors import ConfigError
+    """Refuse an unknown method, and an option that a method would not look at: it would go unheard."""
+    from prbench.errors import ConfigError, did_you_mean
+    from prbench.models.personal.method import methods
 
+    known = [*methods(), *_TAKEN]
+    if method not in known:
+        raise ConfigError(f"unknown method {method!r}", hint=did_you_mean(method, known))
     taken = _TAKEN.get(method, frozenset(given) - {"steps", "pairs_per_epoch", "passages"})
     for name, value in given.items():
         if value is not None and name not in taken:
