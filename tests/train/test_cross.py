@@ -147,7 +147,8 @@ def test_an_epoch_is_made_of_whole_couples(base: Path, tmp_path: Path) -> None:
 
 
 def test_it_learns_what_the_posts_say(base: Path, tmp_path: Path) -> None:
-    training = _training(base, tmp_path, epochs=10, patience=10, pairs_per_epoch=1000, strangers=0.0)
+    options = {"epochs": 10, "patience": 10, "pairs_per_epoch": 1000, "strangers": 0.0, "products": "float32"}
+    training = _training(base, tmp_path, **options)
     losses: list[float] = []
     training.run(lambda epoch: losses.append(epoch.loss))
     assert min(losses) < losses[0] - 0.1

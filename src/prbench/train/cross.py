@@ -23,6 +23,7 @@ from prbench.models.local import weights
 from prbench.models.local.batching import pad, plan_batches
 from prbench.models.local.checkpoint import Checkpoint, quiet, translated
 from prbench.models.local.encoding import Encoding, PromptEncoder
+from prbench.models.local.precision import Products, multiplying
 from prbench.models.personal import artifact
 from prbench.models.personal.cross import FOLDER, PieceChooser
 from prbench.models.personal.method import bradley_terry
@@ -55,6 +56,8 @@ class CrossConfig(Config):
     """Epochs without a better validation after which training stops."""
     strangers: float = Field(default=0.05, ge=0, le=1)
     """Share of training examples in which no post is shown."""
+    products: Products = "auto"
+    """Precision of the matrix products: `auto` takes bfloat16 where the processor has instructions for it."""
     seed: int = 0
 
 
@@ -127,8 +130,9 @@ class CrossTraining(Loop[Any]):
         pad_id = self.base.tokenizer.pad_token_id or 0
         ids, mask, types = pad(texts, pad_id, "cpu")
         extra = {} if types is None else {"token_type_ids": types}
-        rewards: Tensor = self.method(input_ids=ids, attention_mask=mask, **extra).logits.float().squeeze(-1)
-        return rewards
+        with multiplying(self._cross.products):
+            rewards: Tensor = self.method(input_ids=ids, attention_mask=mask, **extra).logits
+        return rewards.float().squeeze(-1)
 
     def _check_length(self) -> None:
         limit, name = self.base.positions, self.base.address

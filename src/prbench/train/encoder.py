@@ -20,6 +20,7 @@ from prbench.config import Config, digest
 from prbench.errors import ModelError, RunError
 from prbench.files import checked, read_json, replacing, write_whole
 from prbench.models.local.checkpoint import quiet
+from prbench.models.local.precision import Products, resolved
 from prbench.models.local.upper import DELTA, TUNING
 from prbench.models.personal.delta import add_delta, delta, learn_upper
 from prbench.models.personal.pieces import pieces
@@ -66,6 +67,8 @@ class EncoderConfig(Config):
     """Steps over which the learning rate rises, while it falls in a line to a fiftieth at the last step."""
     silence: float = Field(default=0.08, ge=0)
     """Weight of an axis that a text is not labelled for."""
+    products: Products = "auto"
+    """Precision of the matrix products: `auto` takes bfloat16 where the processor has instructions for it."""
     seed: int = 0
 
 
@@ -113,7 +116,7 @@ class Tuning:
         self._base_revision: str = encoder.checkpoint.revision
         learned = learn_upper(self._model, options.layers)
         self._base = {name: self._model.get_parameter(name).detach().clone() for name in learned}
-        self._states = FrozenStates(self._model, options.layers)
+        self._states = FrozenStates(self._model, options.layers, options.products)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(options.seed)
             self._heads = Heads(int(encoder.checkpoint.config.hidden_size), len(self._index))
@@ -291,6 +294,7 @@ class Tuning:
             "differing": len(self._differing),
             "flawed": sum(len(one.flawed) for one in self._flawed),
             "portion": self._portion,
+            "products": resolved(self._options.products),
             "axes": list(self._index),
             "history": [epoch._asdict() for epoch in self.history],
         }

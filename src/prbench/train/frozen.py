@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from prbench.models.local.embed import through
+from prbench.models.local.precision import Products, multiplying
 
 _TOGETHER = 32
 """Texts, of like length, that go through the frozen layers together."""
@@ -21,10 +22,12 @@ class FrozenStates:
     Args:
         model: The encoder; its upper blocks may be changed later, they are looked up at each call.
         layers: How many of them learn, at most.
+        products: Precision of the matrix products.
     """
 
-    def __init__(self, model: nn.Module, layers: int) -> None:
+    def __init__(self, model: nn.Module, layers: int, products: Products = "float32") -> None:
         self._model: Any = model
+        self._products: Products = products
         self._frozen = max(len(self._blocks) - layers, 0)
         self._kept: dict[tuple[int, ...], Tensor] = {}
 
@@ -40,7 +43,9 @@ class FrozenStates:
         self.prepare(texts)
         states = nn.utils.rnn.pad_sequence([self._kept[text].float() for text in texts], batch_first=True)
         mask = _mask(texts)
-        return through(states, mask, self._blocks[self._frozen :]), mask
+        with multiplying(self._products):
+            found: Tensor = through(states, mask, self._blocks[self._frozen :])
+        return found.float(), mask
 
     @property
     def _blocks(self) -> Any:
@@ -49,7 +54,7 @@ class FrozenStates:
     def _add(self, texts: Sequence[tuple[int, ...]]) -> None:
         learning = self._model.training
         self._model.eval()
-        with torch.no_grad():
+        with torch.no_grad(), multiplying(self._products):
             ids = nn.utils.rnn.pad_sequence([torch.tensor(text) for text in texts], batch_first=True)
             states = self._model.embeddings(input_ids=ids)
             states = through(states, _mask(texts), self._blocks[: self._frozen])

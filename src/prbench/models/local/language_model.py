@@ -1,7 +1,6 @@
 """A causal language model on this machine: found by name, loaded once per process, read through shared prefixes."""
 
 import hashlib
-import platform
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from prbench.models.local.checkpoint import Checkpoint, pick_device
 from prbench.models.local.encoding import PromptEncoder
 from prbench.models.local.flops import matmul_peak
 from prbench.models.local.placement import spread_note
+from prbench.models.local.precision import has_bfloat16
 from prbench.models.local.prefix import PrefixScorer
 from prbench.types import Message, Prompt
 
@@ -152,10 +152,7 @@ def _slow_precision(model: Any) -> str | None:
     """Half precision that the processor has no instructions for is converted back and forth at every step."""
     import torch
 
-    known = [getattr(torch.cpu, name, None) for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported")]
-    if model.device.type != "cpu" or model.dtype != torch.bfloat16 or platform.machine() not in {"x86_64", "AMD64"}:
-        return None
-    if None in known or any(ask() for ask in known if ask is not None):
+    if model.device.type != "cpu" or model.dtype != torch.bfloat16 or has_bfloat16() is not False:
         return None
     return "this processor has no bfloat16 instructions: --dtype float32 is faster"
 

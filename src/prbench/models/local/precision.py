@@ -1,0 +1,36 @@
+"""Half precision on a processor: whether it has instructions for it, and matrix products that use them."""
+
+import platform
+from typing import Any, Literal
+
+Products = Literal["auto", "float32", "bfloat16"]
+"""Precision of the matrix products of a training; weights, gradients and sums stay in float32."""
+
+
+def has_bfloat16() -> bool | None:
+    """Say whether this processor multiplies bfloat16 by instructions of its own; None where that cannot be asked."""
+    import torch
+
+    known = [getattr(torch.cpu, name, None) for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported")]
+    if platform.machine() not in {"x86_64", "AMD64"} or None in known:
+        return None
+    return any(ask() for ask in known if ask is not None)
+
+
+def resolved(products: Products) -> Products:
+    """Return the precision that `auto` stands for here: bfloat16 where the processor has instructions for it.
+
+    Example:
+        >>> resolved("float32")
+        'float32'
+    """
+    if products != "auto":
+        return products
+    return "bfloat16" if has_bfloat16() else "float32"
+
+
+def multiplying(products: Products) -> Any:
+    """Context in which matrix products are computed in a precision."""
+    import torch
+
+    return torch.autocast("cpu", torch.bfloat16, enabled=resolved(products) == "bfloat16")
