@@ -146,10 +146,10 @@ class ModelOptions(Config):
     """Spread of the weights over devices: `auto`, `balanced`, `sequential` or a JSON file; None: all on `device`."""
     max_memory: Mapping[str, str] = Field(default_factory=dict)
     """Memory that each device may use for weights (`{"0": "20GiB", "cpu": "30GiB"}`); the rest stays on disk."""
-    quantize: Literal["int8"] | None = None
-    """Keep the weights of linear layers in 8 bits."""
+    quantize: Literal["int8", "bfloat16"] | None = None
+    """Keep the weights of linear layers in 8 bits, or compute in bfloat16."""
     quantize_sample: int = Field(default=16, ge=0)
-    """Prompts scored before and after, which tell what 8 bits change; 0 measures nothing and tells nothing."""
+    """Prompts scored before and after, which tell what rounding changes; 0 measures nothing and tells nothing."""
     price: Price | None = None
     key_env: str | None = None
     """The environment variable with the endpoint's key; default: the provider's own, for the provider's own host."""

@@ -151,15 +151,16 @@ def wide(tmp_path_factory) -> Path:
     )
 
 
-def test_weights_in_8_bits_change_scores_a_little_and_say_how_much(wide):
-    full, rounded = load_model(f"hf:{wide}"), load_model(f"hf:{wide}", ModelOptions(quantize="int8"))
+@pytest.mark.parametrize("kind", ["int8", "bfloat16"])
+def test_rounded_weights_change_scores_a_little_and_say_how_much(wide, kind):
+    full, rounded = load_model(f"hf:{wide}"), load_model(f"hf:{wide}", ModelOptions(quantize=kind))
     before, after = scores(full), scores(rounded)
     changes = [abs(one - other) for one, other in zip(before, after, strict=True)]
     assert 0 < max(changes) < 0.1
     assert f"on a sample of 4 prompts scores changed by {sum(changes) / 4:.3g} on average" in rounded.note
     assert f"{max(changes):.3g} at most" in rounded.note
     assert "2 of 2 pairs of answers kept their order" in rounded.note
-    assert rounded.card.parameters["quantize"] == "int8"
+    assert rounded.card.parameters["quantize"] == kind
     assert "quantize" not in full.card.parameters
     assert rounded.card.identity != full.card.identity
 
@@ -170,6 +171,13 @@ def test_the_layers_really_are_8_bits_wide(wide):
     weight = model._model.model.layers[0].mlp.up_proj.weight
     assert type(weight).__name__ == "Int8Tensor"
     assert weight.qdata.dtype == torch.int8
+
+
+def test_the_whole_model_is_in_bfloat16(wide):
+    model = load_model(f"hf:{wide}", ModelOptions(quantize="bfloat16", quantize_sample=0))
+    scores(model)
+    assert {parameter.dtype for parameter in model._model.parameters()} == {torch.bfloat16}
+    assert model.note.startswith("weights in bfloat16; no sample was scored")
 
 
 def test_without_a_sample_there_is_no_number(wide):

@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -159,8 +160,16 @@ def test_one_reward_for_all_cannot_adapt(trained: dict[str, Path]) -> None:
 
 def test_options_that_would_change_the_vectors_change_nothing(trained: dict[str, Path]) -> None:
     address = f"personal:{trained['user-bt']}"
-    options = ModelOptions(dtype="bfloat16", window=8)
+    options = ModelOptions(window=8)
     assert _scores(load_model(address, options), _views()) == _scores(load_model(address), _views())
+
+
+def test_precision_moves_scores_a_little_and_stands_on_the_card(trained: dict[str, Path]) -> None:
+    address = f"personal:{trained['user-bt']}"
+    plain, half = load_model(address), load_model(address, ModelOptions(dtype="bfloat16"))
+    assert np.allclose(_scores(plain, _views()), _scores(half, _views()), atol=0.05)
+    assert (half.card.parameters["dtype"], half.card.identity != plain.card.identity) == ("bfloat16", True)
+    assert "dtype" not in plain.card.parameters, "runs of before continue"
 
 
 def test_the_card_says_what_it_was_trained_on(trained: dict[str, Path]) -> None:

@@ -11,6 +11,7 @@ from safetensors.numpy import load_file, save_file
 
 import tiny_models
 from prbench.config import ModelOptions
+from prbench.data import load_pairs
 from prbench.errors import ModelError
 from prbench.models.local.checkpoint import Checkpoint
 from prbench.models.local.embed import SentenceEncoder
@@ -235,6 +236,27 @@ def test_the_model_of_the_package_takes_short_sound_answers_for_answers() -> Non
         next(model.rate([AnswerView(question, long)]))[1].score or 0.0 for question in ("Which tea before bed?", "")
     )
     assert abs(known - unknown) < 3, "where the question is not known, no answer is held to be off its subject"
+
+
+def test_in_bfloat16_the_model_of_the_package_decides_alike_and_says_so() -> None:
+    pairs = [pair for pair in load_pairs("mirror") if pair.tags["split"] == "validation"][:12]
+    views = [PairView(pair.question, pair.chosen, pair.rejected, pair.profile[:3], (), pair.user) for pair in pairs]
+    found = []
+    for dtype in ("float32", "bfloat16"):
+        model = rater.load("reference", ModelOptions(dtype=dtype))
+        assert isinstance(model, ContrastRanker)
+        model.hold_back()
+        found.append([outcome.margin or 0.0 for _, outcome in sorted(model.compare(views))])
+        assert model.card.parameters.get("dtype", "float32") == dtype
+    full, half = map(np.array, found)
+    assert 0 < np.abs(full - half).max() < 0.1
+    assert ((full > 0) == (half > 0))[np.abs(full) > 0.1].all()
+
+
+def test_vectors_in_another_precision_are_kept_apart(trained: Path) -> None:
+    address = f"embed:{trained / 'base'}"
+    names = [load_encoder(address, ModelOptions(dtype=dtype)).name for dtype in ("float32", "bfloat16")]
+    assert names[1] == f"{names[0]}+bfloat16"
 
 
 def test_what_is_no_judgment_is_refused(trained: Path) -> None:

@@ -37,9 +37,10 @@ class Tracker(StrEnum):
 
 
 class Quantize(StrEnum):
-    """Bits of rounded weights."""
+    """Precision of rounded weights."""
 
     int8 = "int8"
+    bfloat16 = "bfloat16"
 
 
 ContextOption = Annotated[str | None, typer.Option("--context", help="Default: profile, else the first in common.")]

@@ -88,8 +88,9 @@ class SentenceEncoder:
 
     @property
     def name(self) -> str:
-        """Name of the encoder, with its revision."""
-        return f"{self.checkpoint.address.partition(':')[2]}@{self.checkpoint.revision[:12]}"
+        """Name of the encoder, with its revision, and its precision where that is not the full one."""
+        rounded = "" if self.options.dtype == "float32" else f"+{self.options.dtype}"
+        return f"{self.checkpoint.address.partition(':')[2]}@{self.checkpoint.revision[:12]}{rounded}"
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """Embed each text, one row each; texts seen before are not computed again."""

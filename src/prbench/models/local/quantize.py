@@ -1,6 +1,6 @@
-"""Weights in 8 bits: torchao rounds the linear layers, and a sample tells what that changes.
+"""Rounded weights: linear layers in 8 bits by torchao, or everything in bfloat16; a sample tells what that changes.
 
-Activations stay in the run's precision (weight-only): rounding them as well changes many more preferences. What
+With 8 bits activations stay in the run's precision (weight-only): rounding them changes many more preferences. What
 rounding does to a model's scores depends on the model, so it is measured, on prompts of the run itself, before and
 after; without a sample there is no number. A model is refused where fewer than 99.5 % of the sampled pairs of answers
 keep their order.
@@ -20,13 +20,21 @@ _LEAST_KEPT = 0.995
 """Share of the sampled pairs of answers that must keep their order."""
 
 
-def quantise(model: Any, address: str) -> None:
-    """Round the weights of a model's linear layers to 8 bits, in place."""
+_CALLED = {"int8": "8 bits", "bfloat16": "bfloat16"}
+
+
+def quantise(model: Any, address: str, kind: str = "int8") -> None:
+    """Round the weights of a model in place: those of its linear layers to 8 bits, or all to bfloat16."""
     if getattr(model, "hf_device_map", None):
         raise ModelError(
-            f"{address}: weights that are spread by --device-map cannot be rounded to 8 bits",
+            f"{address}: weights that are spread by --device-map cannot be rounded to {_CALLED[kind]}",
             hint="leave one of the two out",
         )
+    if kind == "bfloat16":
+        import torch
+
+        model.to(torch.bfloat16)
+        return
     for name in ("torchao", "torch.utils._pytree"):  # it lists kernels for other machines that it cannot load
         logging.getLogger(name).setLevel(logging.ERROR)
     with warnings.catch_warnings():
@@ -53,7 +61,11 @@ def choose_sample(prompts: Sequence[Prompt], most: int) -> list[Prompt]:
 
 
 def describe_change(
-    prompts: Sequence[Prompt], before: Sequence[float | None], after: Sequence[float | None], address: str = "the model"
+    prompts: Sequence[Prompt],
+    before: Sequence[float | None],
+    after: Sequence[float | None],
+    address: str = "the model",
+    kind: str = "int8",
 ) -> str:
     """Say in one sentence how scores differ, and how many pairs of answers to the same turn kept their order.
 
@@ -72,15 +84,15 @@ def describe_change(
         if one is not None and other is not None
     ]
     if not known:
-        return "weights in 8 bits; no sample was scored in full precision, so what that changes is not known"
+        return f"weights in {_CALLED[kind]}; no sample was scored in full precision, so what that changes is not known"
     changes = [abs(other - one) for _, one, other in known]
     pairs = [(left, right) for left, right in combinations(known, 2) if left[0].messages[:-1] == right[0].messages[:-1]]
     same = sum((left[1] > right[1]) == (left[2] > right[2]) for left, right in pairs)
     spread = statistics.pstdev([one for _, one, _ in known])
     said = (
-        f"weights in 8 bits: on a sample of {len(known)} prompts scores changed by {statistics.fmean(changes):.3g} on "
-        f"average and {max(changes):.3g} at most (their standard deviation is {spread:.3g}); {same} of {len(pairs)} "
-        f"pairs of answers kept their order"
+        f"weights in {_CALLED[kind]}: on a sample of {len(known)} prompts scores changed by "
+        f"{statistics.fmean(changes):.3g} on average and {max(changes):.3g} at most (their standard deviation is "
+        f"{spread:.3g}); {same} of {len(pairs)} pairs of answers kept their order"
     )
     if same < _LEAST_KEPT * len(pairs):
         raise ModelError(

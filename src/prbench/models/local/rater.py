@@ -118,11 +118,12 @@ class LocalRater:
         sample = choose_sample(prompts, self._options.quantize_sample)
         items = [self._encode(prompt) for prompt in sample]
         fitting = [place for place, item in enumerate(items) if self._window is None or longest(item) <= self._window]
+        kind = self._quantize or "int8"
         before = self._sampled([items[place] for place in fitting])
         for network in self._networks():
-            quantise(network, self.card.address)
+            quantise(network, self.card.address, kind)
         after = self._sampled([items[place] for place in fitting])
-        self._rounding = describe_change([sample[place] for place in fitting], before, after, self.card.address)
+        self._rounding = describe_change([sample[place] for place in fitting], before, after, self.card.address, kind)
 
     def _sampled(self, items: list[Item]) -> list[float | None]:
         found = {scored.position: scored.score for scored in self._score_items(items)}

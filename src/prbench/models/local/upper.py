@@ -57,11 +57,12 @@ class UpperEncoder(SentenceEncoder):
         first = max(len(blocks) - self.layers, 0)
         found = nn.Module()
         found.encoder = nn.Module()
-        found.encoder.layer = nn.ModuleList([nn.Identity()] * first + copy.deepcopy(blocks[first:]))
+        upper = [copy.deepcopy(block).float() for block in blocks[first:]]  # what was learned is added before rounding
+        found.encoder.layer = nn.ModuleList([nn.Identity()] * first + upper)
         learned = files.load_tensors(self._folder / DELTA, raises=ModelError, hint=_AGAIN)
         with files.checked(self._folder / DELTA, raises=ModelError, hint=_AGAIN):
             add_delta(found, learned)
-        return found.eval()
+        return found.to(self._base._model.dtype).eval()
 
     @property
     def _device(self) -> Any:

@@ -32,16 +32,17 @@ class ContrastRanker:
     Args:
         folder: Where the trained model lies.
         record: Record of the model.
-        options: Device and batches of the encoder.
+        options: Device, batches and precision of the encoder.
         address: What it is called; default: by its folder.
     """
 
     adapts = True
 
     def __init__(self, folder: Path, record: artifact.PersonalRecord, options: ModelOptions, address: str = "") -> None:
-        from prbench.models.personal.rater import open_encoder
+        from prbench.models.personal.rater import open_encoder, precision
 
         self.record = record
+        self._precision = precision(options)
         self._folder = folder
         self._address = address or f"personal:{folder}"
         self._encoder = open_encoder(record, folder, options)
@@ -69,6 +70,7 @@ class ContrastRanker:
                 "method": self.record.method,
                 "encoder": self.record.encoder,
                 "training": self.record.training.told,
+                **self._precision,
             },
             units="log-odds",
         )

@@ -74,17 +74,19 @@ class CrossRater(SequenceClassifier):
     Args:
         folder: Where the trained model lies.
         record: Record of the model.
-        options: Device and batches; precision and window are those of the training.
+        options: Device, batches and precision; the window is that of the training.
     """
 
     adapts: ClassVar[bool] = False
     """Whether the model adapts to users: `fit_user` takes no judgments."""
 
     def __init__(self, folder: Path, record: artifact.PersonalRecord, options: ModelOptions) -> None:
+        from prbench.models.personal.rater import of_encoder, precision
+
         checkpoint = Checkpoint.open(str(folder / FOLDER), f"personal:{folder}")
-        kept = ModelOptions(device=options.device, batch_tokens=options.batch_tokens)
-        super().__init__(checkpoint, None, kept)
+        super().__init__(checkpoint, None, of_encoder(options))
         self.record = record
+        self._told = precision(options)
         self._chooser = chooser(checkpoint.tokenizer, record)
 
     @cached_property
@@ -100,6 +102,7 @@ class CrossRater(SequenceClassifier):
                 "post_window": self.record.post_window,
                 "encoder": self.record.encoder,
                 "training": self.record.training.told,
+                **self._told,
             },
             units="log-odds",
         )

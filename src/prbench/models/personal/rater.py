@@ -43,15 +43,23 @@ class PersonalRater:
         method: The module, with its weights.
         encoder: Maps texts to vectors.
         address: What it is called; default: by its folder.
+        options: Precision of the encoder.
     """
 
     def __init__(
-        self, folder: Path, record: artifact.PersonalRecord, method: Method, encoder: TextEncoder, address: str = ""
+        self,
+        folder: Path,
+        record: artifact.PersonalRecord,
+        method: Method,
+        encoder: TextEncoder,
+        address: str = "",
+        options: ModelOptions = ModelOptions(),  # noqa: B008 (frozen)
     ) -> None:
         self.record = record
         self._folder = folder
         self._address = address or f"personal:{folder}"
         self._method = method.eval()
+        self._precision = precision(options)
         self._reader = Reader(encoder, post_window=record.post_window, answer_window=record.answer_window)
         self._judged: dict[str, tuple[Judgment, ...]] = {}
         self._states: dict[tuple[object, ...], State] = {}
@@ -67,6 +75,7 @@ class PersonalRater:
                 "method": self.record.method,
                 "encoder": self.record.encoder,
                 "training": self.record.training.told,
+                **self._precision,
             },
             units="log-odds",
         )
@@ -198,7 +207,7 @@ def load(rest: str, options: ModelOptions) -> "PersonalRater | CrossRater | Cont
             f"{address}: the weights do not fit the method {record.method!r}: {_first_misfit(error)}",
             hint="train the model again",
         ) from error
-    return PersonalRater(folder, record, method, open_encoder(record, folder, options), address)
+    return PersonalRater(folder, record, method, open_encoder(record, folder, options), address, options)
 
 
 def _first_misfit(error: RuntimeError) -> str:
@@ -208,14 +217,15 @@ def _first_misfit(error: RuntimeError) -> str:
 def open_encoder(record: artifact.PersonalRecord, folder: Path, options: ModelOptions) -> TextEncoder:
     """The encoder a model was trained with, refused if it is another one by now.
 
-    Its vectors must be those of the training, so of the options only what does not change them is passed on.
+    Its vectors must be those of the training, so of the options only what does not change them is passed on, and the
+    precision, which the model's card then tells.
     """
     from prbench.models.registry import load_encoder
 
     own = record.encoder.partition("#")[0] == "encoder"
     address = f"embed:{folder}/{record.encoder}" if own else record.encoder
     try:
-        encoder = load_encoder(address, ModelOptions(device=options.device, batch_tokens=options.batch_tokens))
+        encoder = load_encoder(address, of_encoder(options))
     except (AddressError, ModelError) as error:
         raise ModelError(f"{folder / artifact.RECORD} names an encoder: {error.message}", hint=error.hint) from error
     found = encoder_revision(encoder)
@@ -225,3 +235,18 @@ def open_encoder(record: artifact.PersonalRecord, folder: Path, options: ModelOp
             hint="train the model again, or bring back the encoder it was trained with",
         )
     return FeatureStore(encoder)
+
+
+def of_encoder(options: ModelOptions) -> ModelOptions:
+    """Return the options that reach a trained model's encoder."""
+    return ModelOptions(device=options.device, batch_tokens=options.batch_tokens, dtype=options.dtype)
+
+
+def precision(options: ModelOptions) -> dict[str, str]:
+    """Return what a card says of the encoder's precision; in full precision it says what it always said.
+
+    Example:
+        >>> precision(ModelOptions()), precision(ModelOptions(dtype="bfloat16"))
+        ({}, {'dtype': 'bfloat16'})
+    """
+    return {} if options.dtype == "float32" else {"dtype": options.dtype}
