@@ -100,6 +100,7 @@ class Contrast:
         self.grams = NGrams.kept(vocabulary, weights["term_weights"].astype(np.float64))
         self._sides = whole(weights["sides"], weights["sides_scale"])
         """Weights of mₖ and gₖ on each trait, (terms + counts + vector, 2, K)."""
+        self._dense_sides: Floats = self._sides[len(vocabulary) :].astype(np.float64)
         self._tuned_sides: Floats = weights["tuned_sides"].astype(np.float64)
         """Weights of mₖ and gₖ on the tuned vector, (its width, 2, K)."""
         self._bias: Floats = weights["bias"].astype(np.float64)
@@ -119,24 +120,37 @@ class Contrast:
 
     def shares(self, one: Traits, two: Traits) -> Floats:
         """P(k, ±) that two answers are told apart by an axis, (2, K)."""
-        columns, values = _difference(one.terms, two.terms)
-        dense = one.dense - two.dense
-        weights = self._sides[columns].astype(np.float64)
-        below = self._sides[len(self.grams.vocabulary) :].astype(np.float64)
-        tuned = one.tuned - two.tuned
-        margin = values @ weights[:, 0] + dense @ below[:, 0] + tuned @ self._tuned_sides[:, 0]
-        apart = np.abs(values) @ weights[:, 1] + np.abs(dense) @ below[:, 1] + self._bias
-        apart = apart + np.abs(tuned) @ self._tuned_sides[:, 1]
-        logits = np.stack([apart + margin, apart - margin])
-        shares = np.exp(logits - logits.max())
-        return np.asarray(shares / shares.sum())
+        (found,) = next(self._shares([one, two]))
+        return np.asarray(found)
 
-    def margin(self, one: Traits, two: Traits, person: Leaning) -> float:
-        """Log-odds that the user prefers the first of two answers."""
-        near = self._near * float(person.wish @ (one.vector - two.vector))
-        preferred = taste(self.shares(one, two), person.odds) + near
-        flaw = self.flaw(one) - self.flaw(two)
-        return margin(weighed(preferred, flaw, self._soundness), self.spoilt(one), self.spoilt(two))
+    def _shares(self, answers: Sequence[Traits]) -> Iterator[Floats]:
+        """P(k, ±) of each answer and those behind it, (N − 1, 2, K), then (N − 2, 2, K), and so on."""
+        columns, terms = _together([one.terms for one in answers])
+        weights = self._sides[columns].astype(np.float64)
+        dense, tuned = (np.stack(rows) for rows in zip(*((one.dense, one.tuned) for one in answers), strict=True))
+        parts = ((terms, weights), (dense, self._dense_sides), (tuned, self._tuned_sides))
+        for first in range(len(answers) - 1):
+            margin, apart = np.zeros(len(self.axes)), self._bias
+            for values, sides in parts:
+                change = values[first] - values[first + 1 :]
+                margin = margin + change @ sides[:, 0]
+                apart = apart + np.abs(change) @ sides[:, 1]
+            logits = np.stack([apart + margin, apart - margin], axis=1)
+            shares = np.exp(logits - logits.max((1, 2), keepdims=True))
+            yield shares / shares.sum((1, 2), keepdims=True)
+
+    def margins(self, answers: Sequence[Traits], person: Leaning) -> Floats:
+        """Log-odds that the user prefers each answer, by row, to each other one, by column."""
+        near = np.array([self._near * float(person.wish @ one.vector) for one in answers])
+        flaws = np.array([self.flaw(one) for one in answers])
+        spoilt = np.array([self.spoilt(one) for one in answers])
+        found = np.zeros((len(answers), len(answers)))
+        for first, shares in enumerate(self._shares(answers)):
+            rest = slice(first + 1, None)
+            preferred = taste(shares, person.odds) + near[first] - near[rest]
+            preferred = weighed(preferred, flaws[first] - flaws[rest], self._soundness)
+            found[first, rest] = margin(preferred, spoilt[first], spoilt[rest])
+        return found - found.T
 
     def flaw(self, one: Traits) -> float:
         """f: how good the content is, as far as all users are concerned."""
@@ -149,8 +163,8 @@ class Contrast:
 
     def alone(self, one: Traits, person: Leaning) -> float:
         """The reward of one answer against the typical one."""
-        below = self._sides[len(self.grams.vocabulary) :, 0].astype(np.float64)
-        own = one.terms.values @ self._sides[one.terms.columns, 0].astype(np.float64) + one.dense @ below
+        own = one.terms.values @ self._sides[one.terms.columns, 0].astype(np.float64)
+        own = own + one.dense @ self._dense_sides[:, 0]
         own = own + one.tuned @ self._tuned_sides[:, 0]
         preferred = self._alone * float(2 * np.tanh(person.odds / 2) @ (own - self._typical[:-1]))
         preferred += self._near * float(person.wish @ one.vector)
@@ -250,16 +264,16 @@ def text_odds(terms_NK2: Floats, tuned_NK2: Floats | None, gains: TextGains) -> 
     return np.asarray(gains.whole * np.log((shares[..., 1] + DOUBT) / (shares[..., 0] + DOUBT)))
 
 
-def taste(shares_2K: Floats, odds_K: Floats) -> float:
-    """Log-odds that the user prefers the first of two sound answers.
+def taste(shares_2K: Floats, odds_K: Floats) -> Any:
+    """Log-odds that the user prefers the first of two sound answers, for one pair or many, (…, 2, K).
 
     Example:
-        >>> round(taste(np.array([[1.0, 0.0], [0.0, 0.0]]), np.array([2.0, 0.0])), 6)
+        >>> round(float(taste(np.array([[1.0, 0.0], [0.0, 0.0]]), np.array([2.0, 0.0]))), 6)
         2.0
     """
     wanted = 0.5 * (1 + np.tanh(np.stack([odds_K, -odds_K]) / 2))
-    first, second = float((shares_2K * wanted).sum()), float((shares_2K[::-1] * wanted).sum())
-    return float(np.log(max(first, 1e-12)) - np.log(max(second, 1e-12)))
+    first, second = ((shares * wanted).sum((-2, -1)) for shares in (shares_2K, shares_2K[..., ::-1, :]))
+    return np.log(np.maximum(first, 1e-12)) - np.log(np.maximum(second, 1e-12))
 
 
 def weighed(taste: Any, flaw: Any, soundness: FlawTrust) -> Any:
@@ -278,15 +292,15 @@ def weighed(taste: Any, flaw: Any, soundness: FlawTrust) -> Any:
     return first - second
 
 
-def margin(preferred: float, spoilt_one: float, spoilt_two: float) -> float:
+def margin(preferred: Any, spoilt_one: Any, spoilt_two: Any) -> Any:
     """Log-odds that the first of two texts is preferred, where one of them may be no answer at all.
 
     Example:
-        >>> round(margin(2.0, -9.0, -9.0), 3), round(margin(-2.0, -9.0, 9.0))
+        >>> round(float(margin(2.0, -9.0, -9.0)), 3), round(float(margin(-2.0, -9.0, 9.0)))
         (2.0, 9)
     """
-    sounder = float(np.logaddexp(0, spoilt_two) - np.logaddexp(0, spoilt_one))
-    return float((1 - np.tanh(sounder / 2) ** 2) * preferred + sounder)
+    sounder = np.logaddexp(0, spoilt_two) - np.logaddexp(0, spoilt_one)
+    return (1 - np.tanh(sounder / 2) ** 2) * preferred + sounder
 
 
 def judged(shares_2K: Floats) -> Floats:
@@ -297,8 +311,11 @@ def judged(shares_2K: Floats) -> Floats:
     return np.asarray(np.log((other + agree) / (other + oppose)))
 
 
-def _difference(one: SparseRow, two: SparseRow) -> tuple[Any, Floats]:
-    columns, places = np.unique(np.concatenate([one.columns, two.columns]), return_inverse=True)
-    values = np.zeros(len(columns))
-    np.add.at(values, places, np.concatenate([one.values, -two.values]))
-    return columns, values
+def _together(rows: Sequence[SparseRow]) -> tuple[Any, Floats]:
+    """The columns that rows have, and the rows over these alone."""
+    columns, places = np.unique(np.concatenate([row.columns for row in rows]), return_inverse=True)
+    found = np.zeros((len(rows), len(columns)))
+    found[np.repeat(np.arange(len(rows)), [len(row.columns) for row in rows]), places] = np.concatenate(
+        [row.values for row in rows]
+    )
+    return columns, found

@@ -1,6 +1,5 @@
 """`contrast` as a model that is asked: it reads what a view shows, keeps what it has read, and answers in log-odds."""
 
-import itertools
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
@@ -17,13 +16,13 @@ from prbench.models.personal import artifact
 from prbench.models.personal.contrast import LIMIT, Contrast, Leaning, judged
 from prbench.models.personal.features import FeatureStore
 from prbench.models.personal.person import keep_judgments
-from prbench.models.personal.traits import TraitReader, Traits
+from prbench.models.personal.traits import TraitReader
 from prbench.models.protocols import ModelCard
 from prbench.rank import TextEncoder
 from prbench.types import AnswerView, Channel, Judgment, ListView, Message, Outcome, PairView, Prompt
 
 _KEPT = 1024
-"""Users, and lists of answers, that are kept at a time."""
+"""Users that are kept at a time."""
 
 
 class ContrastRanker:
@@ -53,7 +52,6 @@ class ContrastRanker:
         self._reader = TraitReader(self.contrast.grams, self._encoder, self._answers)
         self._judged: dict[str, tuple[Judgment, ...]] = {}
         self._persons: dict[tuple[object, ...], Leaning] = {}
-        self._lists: dict[tuple[object, ...], list[Traits]] = {}
 
     @property
     def _encoders(self) -> tuple[TextEncoder | None, ...]:
@@ -94,7 +92,7 @@ class ContrastRanker:
     def forget(self) -> None:
         """Drop what was made of users' texts; it is computed again where it is needed."""
         self._persons.clear()
-        self._lists.clear()
+        self._reader.forget()
         for encoder in self._encoders:
             if isinstance(encoder, FeatureStore):
                 encoder.forget()
@@ -146,18 +144,14 @@ class ContrastRanker:
         for place, view in enumerate(views):
             began = time.perf_counter()
             texts = tuple(post.text for post in view.posts)
-            (traits,) = self._traits(view.question, (view.answer,), texts)
+            (traits,) = self._reader.read(view.question, (view.answer,), texts)
             score = self.contrast.alone(traits, self._person(view))
             yield place, Outcome.scored(score, latency_ms=(time.perf_counter() - began) * 1000)
 
     def _rank(self, view: ListView) -> list[float]:
         answers = sorted(set(view.answers))  # read and weighed in one order, however they stand in the list
-        traits = self._traits(view.question, tuple(answers), tuple(post.text for post in view.posts))
-        person = self._person(view)
-        against = np.zeros((len(answers), len(answers)))
-        for one, two in itertools.combinations(range(len(answers)), 2):
-            found = self.contrast.margin(traits[one], traits[two], person)
-            against[one, two], against[two, one] = found, -found
+        traits = self._reader.read(view.question, answers, tuple(post.text for post in view.posts))
+        against = self.contrast.margins(traits, self._person(view))
         places = [answers.index(answer) for answer in view.answers]
         return [float(against[place, places].sum() / len(places)) for place in places]
 
@@ -169,17 +163,10 @@ class ContrastRanker:
             person = self.contrast.person(key[0], key[1])
             odds = person.odds
             for shot in shots:
-                better, worse = self._traits(shot.question, (shot.chosen, shot.rejected), ())
+                better, worse = self._reader.read(shot.question, (shot.chosen, shot.rejected))
                 odds = odds + judged(self.contrast.shares(better, worse))
             self._persons[key] = person._replace(odds=np.clip(odds, -LIMIT, LIMIT))
         return self._persons[key]
-
-    def _traits(self, question: str, answers: tuple[str, ...], posts: tuple[str, ...]) -> list[Traits]:
-        key = (question, answers, posts)
-        if key not in self._lists:
-            _make_room(self._lists)
-            self._lists[key] = self._reader.read(question, answers, posts)
-        return self._lists[key]
 
     def _shots(self, user: str | None) -> tuple[Judgment, ...]:
         return self._judged.get(user, ()) if user is not None else ()

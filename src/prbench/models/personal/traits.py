@@ -17,6 +17,7 @@ from prbench.models.ngrams import NGrams, SparseRow, words
 from prbench.rank import TextEncoder
 
 Floats = npt.NDArray[np.float64]
+Run = tuple[str, ...]
 
 TERMS_SCALE, COUNTS_SCALE, VECTOR_SCALE = 1.0, 0.3, 0.5
 """Scales of the three parts against each other under one penalty; chosen on validation."""
@@ -34,6 +35,10 @@ _USUAL = (0.54, 0.26)
 not known."""
 _MIDDLE_LENGTH = 3.5
 """Logarithm of 33 words: between a sentence (10 in the training split's answers) and a whole answer (107)."""
+_PASTED = COUNTS - 2
+"""Place of the count that says how much of an answer stands in the question or in the posts."""
+_KEPT = 4096
+"""Answers whose traits are kept, whoever asks."""
 _ANYTHING = "width"
 _NOTHING: Floats = np.zeros(0)
 
@@ -66,38 +71,54 @@ class TraitReader:
         self.grams = grams
         self._encoder = encoder
         self._tuned = tuned
+        self._kept: dict[tuple[str, str], Traits] = {}
+        self._posts: tuple[tuple[str, ...], frozenset[Run]] = ((), frozenset())
 
     def read(self, question: str, answers: Sequence[str], posts: Sequence[str] = ()) -> list[Traits]:
         """The traits of answers to one question for a user with these posts."""
+        if new := [answer for answer in dict.fromkeys(answers) if (question, answer) not in self._kept]:
+            self._read(question, new)
+        if self._posts[0] != tuple(posts):
+            self._posts = (tuple(posts), frozenset(run for text in posts for run in _runs(words(text))))
+        asked = frozenset(_runs(words(question)))
+        return [self._beside(self._kept[question, answer], answer, asked) for answer in answers]
+
+    def forget(self) -> None:
+        """Drop what was read of answers and posts."""
+        self._kept.clear()
+        self._posts = ((), frozenset())
+
+    def _read(self, question: str, answers: Sequence[str]) -> None:
+        """Read what answers are like, whoever asks."""
         vectors = _vectors(self._encoder, [question, *answers])
         tuned = np.zeros((len(answers), 0)) if self._tuned is None else _vectors(self._tuned, answers)
-        runs = {run for text in (question, *posts) for run in _runs(words(text))}
-        return [
-            Traits(
-                self.grams.row(answer),
-                np.concatenate(
-                    [
-                        COUNTS_SCALE * self._counts(question, answer, float(vector @ vectors[0]), runs),
-                        VECTOR_SCALE * vector,
-                    ]
-                ),
-                own * math.sqrt(max(len(own), 1)),
-            )
-            for answer, vector, own in zip(answers, vectors[1:], tuned, strict=True)
-        ]
+        if len(self._kept) + len(answers) > _KEPT:
+            self._kept.clear()
+        for answer, vector, own in zip(answers, vectors[1:], tuned, strict=True):
+            counts = self._counts(question, answer, float(vector @ vectors[0]))
+            dense = np.concatenate([COUNTS_SCALE * counts, VECTOR_SCALE * vector])
+            self._kept[question, answer] = Traits(self.grams.row(answer), dense, own * math.sqrt(max(len(own), 1)))
+
+    def _beside(self, traits: Traits, answer: str, asked: frozenset[Run]) -> Traits:
+        """The traits of an answer beside the question and the posts that it may have been pasted from."""
+        pasted = _share([run in asked or run in self._posts[1] for run in _runs(words(answer))])
+        if not pasted:
+            return traits
+        dense = traits.dense.copy()
+        dense[_PASTED] = COUNTS_SCALE * 5 * pasted
+        return traits._replace(dense=dense)
 
     def prepare(self, texts: Sequence[str]) -> None:
         """Embed everything that will be asked for in one go."""
         self._encoder.encode(list(dict.fromkeys(text for text in texts if words(text))))
 
-    def _counts(self, question: str, answer: str, nearness: float, runs: set[tuple[str, ...]]) -> Floats:
+    def _counts(self, question: str, answer: str, nearness: float) -> Floats:
         found, asked = words(answer), set(words(question))
         shared = _share([word in asked for word in found])
         if not asked:
             nearness, shared = _USUAL
         count, spoken = max(len(found), 1), max(len(_SENTENCE.findall(answer)), 1)
         neighbours = list(pairwise(found))
-        own_runs = _runs(found)
         return np.array(
             [
                 math.log(count),
@@ -120,7 +141,7 @@ class TraitReader:
                 5 * _share([self.grams.knows(f"{pair[0]} {pair[1]}") for pair in neighbours]),
                 3 * len(set(found)) / count,
                 5 * len(set(neighbours)) / max(len(neighbours), 1),
-                5 * _share([run in runs for run in own_runs]),
+                0.0,  # what is pasted depends on who asks
                 float(answer.rstrip().endswith(_ENDS)),
             ]
         )
@@ -153,5 +174,5 @@ def _share(flags: Sequence[bool]) -> float:
     return sum(flags) / len(flags) if flags else 0.0
 
 
-def _runs(found: Sequence[str]) -> list[tuple[str, ...]]:
+def _runs(found: Sequence[str]) -> list[Run]:
     return [tuple(found[start : start + _RUN]) for start in range(len(found) - _RUN + 1)]
