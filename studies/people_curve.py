@@ -6,7 +6,9 @@ Each point trains a method on so many couples (fewer are always among more, the 
 once. No setting is chosen: every method has its defaults at every point, `stances` the recipe of `make personal-tuned`,
 over an encoder that was tuned on the same couples and no others. Validation only stops a training early, and is written
 down. Models and runs are kept in the work folder, so the same command continues; a point that is there is not measured
-again. Hours on two cores.
+again. What was measured is kept beside the page too (`docs/lab/people.json`), so that points of another machine stay
+and their trainings need not be repeated; `--methods` and `--couples` name what is measured here, the page has all.
+Hours on two cores.
 """
 
 import argparse
@@ -14,6 +16,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from people.page import conclusion
@@ -61,7 +64,16 @@ class Point(NamedTuple):
     """It was trained on."""
     validation: float
     test: Estimate
-    run: Path
+    run: Path | None = None
+    """Run on test; None where it lies on another machine."""
+
+
+class Kept(NamedTuple):
+    """What was measured, here or elsewhere."""
+
+    points: dict[tuple[str, int], Point]
+    changes: dict[str, Estimate]
+    """From the fewest couples to the most, paired on the test pairs, by method."""
 
 
 def main() -> None:
@@ -76,18 +88,65 @@ def main() -> None:
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "lab" / "people.md")
     given = parser.parse_args()
     plan = Plan(given.suite, tuple(given.methods), tuple(sorted(set(given.couples))), given.encoder, given.seed)
-    print(write_page(given.page, plan, study(plan, given.work)))
+    file = given.page.with_suffix(".json")
+    kept = read_kept(file, plan)
+    for point in study(plan, given.work, known=kept.points):
+        kept.points[point.method, point.couples] = point
+        write_kept(file, plan, kept)
+    kept.changes.update(changes(kept.points))
+    write_kept(file, plan, kept)
+    print(write_page(given.page, plan, kept))
 
 
-def study(plan: Plan, work: Path, tell: Callable[[str], None] = print) -> list[Point]:
-    """All points, the small ones of every method first."""
-    found = []
+def read_kept(file: Path, plan: Plan) -> Kept:
+    """Points that were measured on this suite with this seed; of another one there are none."""
+    if not file.is_file():
+        return Kept({}, {})
+    found = json.loads(file.read_text(encoding="utf-8"))
+    if (found["fingerprint"], found["seed"]) != (load_pairs(plan.suite).record.fingerprint, plan.seed):
+        raise DataError(f"{str(file)!r} is of another suite or seed", hint="give this study its own --page")
+    points = [Point(**{**one, "test": Estimate(**one["test"])}) for one in found["points"]]
+    changes = {method: Estimate(**change) for method, change in found["changes"].items()}
+    return Kept({(point.method, point.couples): point for point in points}, changes)
+
+
+def write_kept(file: Path, plan: Plan, kept: Kept) -> None:
+    """Keep all points; where their runs lie is this machine's own."""
+    points = [point._asdict() | {"test": point.test.to_json()} for _, point in sorted(kept.points.items())]
+    content = {
+        "fingerprint": load_pairs(plan.suite).record.fingerprint,
+        "seed": plan.seed,
+        "points": [{key: value for key, value in point.items() if key != "run"} for point in points],
+        "changes": {method: change.to_json() for method, change in sorted(kept.changes.items())},
+    }
+    write_whole(file, json.dumps(content, indent=1) + "\n")
+
+
+def changes(points: Mapping[tuple[str, int], Point]) -> dict[str, Estimate]:
+    """What the most couples add to the fewest, of the methods whose runs are both here."""
+    found = {}
+    for method in dict.fromkeys(method for method, _ in points):
+        ordered = [point for (name, _), point in sorted(points.items()) if name == method]
+        start, end = ordered[0].run, ordered[-1].run
+        if start is not None and end is not None and start != end:
+            found[method] = versus(load_run(end), load_run(start), "profile").comparison.difference
+    return found
+
+
+def study(
+    plan: Plan,
+    work: Path,
+    tell: Callable[[str], None] = print,
+    known: Mapping[tuple[str, int], Point] = MappingProxyType({}),
+) -> Iterator[Point]:
+    """All points, the small ones of every method first; those known from elsewhere are taken as they are."""
     for couples in plan.couples:
         for method in plan.methods:
-            point = _point(plan, work, method, couples)
-            found.append(point)
+            there = (work / f"{method}-{couples}" / "personal.json").is_file()
+            found = known.get((method, couples)) if not there else None
+            point = found or _point(plan, work, method, couples)
             tell(f"{method}, {couples} couples: validation {100 * point.validation:.1f}, test {interval(point.test)}")
-    return found
+            yield point
 
 
 def _point(plan: Plan, work: Path, method: str, couples: int) -> Point:
@@ -137,8 +196,12 @@ def _tuned(plan: Plan, work: Path, couples: int) -> Path:
     return out
 
 
-def write_page(path: Path, plan: Plan, found: Sequence[Point]) -> Path:
-    """The page with its tables, and the drawing beside it; a conclusion written by hand is kept."""
+def write_page(path: Path, plan: Plan, kept: Kept) -> Path:
+    """The page with all points that are known, and the drawing beside it; a conclusion written by hand is kept."""
+    couples = sorted({couples for _, couples in kept.points})
+    known = [name for name in METHODS if any(method == name for method, _ in kept.points)]
+    plan = plan._replace(methods=tuple(known), couples=tuple(couples))
+    found = list(kept.points.values())
     drawing = path.with_suffix(".svg")
     write_whole(drawing, draw(plan, found))
     record = load_pairs(plan.suite).record
@@ -158,7 +221,7 @@ def write_page(path: Path, plan: Plan, found: Sequence[Point]) -> Path:
         "",
         *_table(plan, found, lambda point: percent(point.validation)),
         "",
-        *_slopes(plan, found),
+        *_slopes(plan, kept),
         "",
         "## How it was made",
         "",
@@ -177,10 +240,10 @@ def _table(plan: Plan, found: Sequence[Point], show: Callable[[Point], str]) -> 
     yield "| method | " + " | ".join(map(str, plan.couples)) + " |"
     yield "|---|" + "--:|" * len(plan.couples)
     for method in plan.methods:
-        yield f"| {method} | " + " | ".join(cells[method, couples] for couples in plan.couples) + " |"
+        yield f"| {method} | " + " | ".join(cells.get((method, couples), "–") for couples in plan.couples) + " |"
 
 
-def _slopes(plan: Plan, found: Sequence[Point]) -> Iterator[str]:
+def _slopes(plan: Plan, kept: Kept) -> Iterator[str]:
     """What the last point adds to the first, by doubling, and drawn on."""
     first, last = plan.couples[0], plan.couples[-1]
     if first == last:
@@ -190,10 +253,10 @@ def _slopes(plan: Plan, found: Sequence[Point]) -> Iterator[str]:
     yield ""
     yield f"| method | change, points [95 %] | points per doubling [95 %] | at {FORESEEN} couples, if it held [95 %] |"
     yield "|---|--:|--:|--:|"
-    ends = {(point.method, point.couples): point for point in found}
     for method in plan.methods:
-        start, end = ends[method, first], ends[method, last]
-        change = versus(load_run(end.run), load_run(start.run), "profile").comparison.difference
+        if method not in kept.changes or (method, last) not in kept.points:
+            continue
+        change, end = kept.changes[method], kept.points[method, last]
         slope = _scaled(change, 1 / doublings)
         reached = _scaled(change, math.log2(FORESEEN / last) / doublings, end.test.value or 0.0)
         yield f"| {method} | {points(change)} | {points(slope)} | {interval(reached)} |"
@@ -216,7 +279,7 @@ def draw(plan: Plan, found: Sequence[Point]) -> str:
     curves = {
         method: [
             LinePoint(point.couples, 100 * point.test.value, _percent(point.test.low), _percent(point.test.high))
-            for point in found
+            for point in sorted(found, key=lambda point: point.couples)
             if point.method == method and point.test.value is not None
         ]
         for method in plan.methods
