@@ -44,6 +44,11 @@ class Place(NamedTuple):
         blind = [{"context": "none", **one} for one in self.plan.get("blind", ())]
         return [*chosen, *blind]
 
+    @property
+    def has_slow(self) -> bool:
+        """Whether a model is asked on a sample alone."""
+        return any(one["address"].startswith(SLOW) for one in self.models)
+
 
 def main() -> None:
     """Go through the steps named, or all."""
@@ -115,14 +120,16 @@ def scores(place: Place) -> None:
     """What every reward model makes of every answer; nothing is graded."""
     for kind in SETS:
         best_of_n(place, kind, "--until", "scores")
-    best_of_n(place, "styles", "--until", "scores", slow=True)
+    if place.has_slow:
+        best_of_n(place, "styles", "--until", "scores", slow=True)
 
 
 def grades(place: Place) -> None:
     """The endpoint, then the other truths: the pole set under the judge and under its instructions; best of 4."""
     best_of_n(place, "styles", keep="best-of-16")
     best_of_n(place, "styles", "--k", 4, keep="best-of-4")
-    best_of_n(place, "styles", slow=True, keep="with-slow-models")
+    if place.has_slow:
+        best_of_n(place, "styles", slow=True, keep="with-slow-models")
     best_of_n(place, "poles", keep="poles-judged")
     best_of_n(place, "poles", "--truth", "instructed", keep="poles-instructed")
     best_of_n(place, "styles", keep="best-of-16")  # what a reader finds in the folder is the endpoint
@@ -179,11 +186,11 @@ def ppo(place: Place) -> None:
 def correlate(place: Place) -> None:
     """The endpoint with its rivals, then what is only described."""
     fast = [place.work / "mirror" / slug(one["address"]) for one in place.models if not one["address"].startswith(SLOW)]
-    everybody = [place.work / "mirror"]
     compare(place, "endpoint", list(dict.fromkeys(fast)), "best-of-16")
     for name in ("best-of-4", "poles-judged", "poles-instructed"):
         compare(place, name, list(dict.fromkeys(fast)), name, "--describe")
-    compare(place, "with-slow-models", everybody, "with-slow-models", "--describe")
+    if place.has_slow:
+        compare(place, "with-slow-models", [place.work / "mirror"], "with-slow-models", "--describe")
 
 
 def compare(place: Place, name: str, benchmark: list[Path], study: str, *words: str) -> None:
