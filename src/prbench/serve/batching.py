@@ -22,7 +22,7 @@ from prbench.serve.gathering import Waiting, load_of, next_batch, waiting_of
 from prbench.serve.items import ItemError, Scored, ScoreItem, TooManyError
 from prbench.serve.jobs import Entry, Job, discreet, logged, read
 from prbench.serve.metrics import Metrics
-from prbench.serve.pace import Pace
+from prbench.serve.pace import USUAL, Pace, Rates, keeps_texts
 from prbench.types import AnswerView, Outcome
 
 Result = TypeVar("Result")
@@ -61,10 +61,17 @@ class Batcher:
         limits: Limits of batches and queue.
         metrics: Counts.
         cost: Function that gives the cost of an item.
+        guess: How fast the model is taken to be before it was asked.
     """
 
     def __init__(
-        self, model: Rater, show: Show, limits: QueueLimits, metrics: Metrics, cost: Cost = waiting_of
+        self,
+        model: Rater,
+        show: Show,
+        limits: QueueLimits,
+        metrics: Metrics,
+        cost: Cost = waiting_of,
+        guess: Rates = USUAL,
     ) -> None:
         self._model = model
         self._show = show
@@ -82,7 +89,7 @@ class Batcher:
         self._turn = 0
         self._busy_until = 0.0
         """Time when the batch under way should be done, as far as that can be told."""
-        self._pace = Pace()
+        self._pace = Pace(guess)
         self._thread = threading.Thread(target=self._work, name="model", daemon=True)
         self._thread.start()
 
@@ -224,12 +231,12 @@ class Batcher:
                 self._learn_pace([job.waiting[place] for job, place in batch], time.perf_counter() - began)
 
     def _learn_pace(self, batch: Sequence[Waiting], took_s: float) -> None:
-        """Learn from a batch, unless half of it or more was met lately."""
+        """Learn from a batch, unless half of it or more was met lately and may have been kept."""
         fresh = [one for one in batch if self._pace.fresh((one.question, one.answer))]
         shared = {(one.user, one.question): one.shared for one in batch}
         new = sum(one.own for one in fresh) + sum(cost for key, cost in shared.items() if self._pace.fresh(key))
         load = load_of(batch)
-        if new > sum(load) / 2:
+        if new > sum(load) / 2 or not keeps_texts(self._model):
             self._pace.learn(*load, took_s)
 
     def _await_work(self) -> bool:

@@ -3,14 +3,17 @@
 Candidates for one question share user, posts and question, which a causal model then computes once; questions of one
 user share the posts. So a batch is filled user by user and question by question, in the order in which the first of
 each stands in the queue. The item that stands first is always among them; what would make the batch last too long for
-those who come after is left for a later one.
+those who come after is left for a later one, and so are candidates of whom so few would fit that what they share costs
+more than their answers.
 """
 
 import math
 from collections.abc import Hashable, Sequence
+from itertools import accumulate, takewhile
 from typing import NamedTuple
 
 from prbench.serve.items import ScoreItem
+from prbench.types import Post
 
 
 class Waiting(NamedTuple):
@@ -59,21 +62,41 @@ def next_batch(waiting: Sequence[Waiting], most: int, budget: float = math.inf) 
             room = most - len(taken)
             if len(places) > room and 2 * len(taken) >= most:
                 continue
-            left -= waiting[places[0]].shared
-            fitting = 0
-            while fitting < min(room, len(places)) and waiting[places[fitting]].own <= left:
-                left -= waiting[places[fitting]].own
-                fitting += 1
+            shared = waiting[places[0]].shared
+            fitting = _fitting([waiting[place].own for place in places[:room]], left - shared)
+            answers = sum(waiting[place].own for place in places[:fitting])
+            if not fitting or (taken and fitting < min(room, len(places)) and answers < shared):
+                continue
+            left -= shared + answers
             taken += places[:fitting]
-            if not fitting:
-                left += waiting[places[0]].shared
     return taken
 
 
-def waiting_of(item: ScoreItem) -> Waiting:
-    """Return the cost of an item by what it brings along, in characters."""
+def _fitting(costs: Sequence[float], left: float) -> int:
+    """Return how many of these, from the first, cost no more than is left."""
+    return sum(1 for _ in takewhile(lambda total: total <= left, accumulate(costs)))
+
+
+def shown_length(posts: Sequence[Post], most: int | None = None) -> int:
+    """Characters of the posts that are shown where at most so many are: as many of average length.
+
+    Example:
+        >>> shown_length([Post(id="1", text="Tea."), Post(id="2", text="Coffee, black.")], most=1)
+        9
+    """
+    total = sum(len(post.text) for post in posts)
+    return total if most is None or len(posts) <= most else total * most // len(posts)
+
+
+def waiting_of(item: ScoreItem, most_posts: int | None = None) -> Waiting:
+    """Return the cost of an item by what it brings along, in characters.
+
+    Args:
+        item: Item to be scored.
+        most_posts: The most posts that are shown of a user, where not all are.
+    """
     texts = tuple(post.text for post in item.posts or ())
-    brought = sum(map(len, texts)) + sum(map(len, item.plan))
+    brought = shown_length(item.posts or (), most_posts) + sum(map(len, item.plan))
     person = hash((item.user, item.posts is None, texts, item.plan))
     return Waiting(person, item.question, len(item.answer) + 1, len(item.question) + brought, hash(item.answer))
 

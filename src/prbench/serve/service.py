@@ -35,6 +35,7 @@ from prbench.serve.judged import JudgedTexts, left_s, length_of
 from prbench.serve.lint import check_served
 from prbench.serve.lists import RankRequest, rank_list, sound_places, with_floor
 from prbench.serve.metrics import Metrics
+from prbench.serve.pace import foreseen_rates
 from prbench.serve.views import Views
 from prbench.texts import is_degenerate
 from prbench.types import AnswerView, Context, Judgment
@@ -113,7 +114,8 @@ class RewardService:
         self._changes = 0
         self._deadline_s = limits.deadline_s
         self.metrics = Metrics()
-        self.batcher = Batcher(cast(Rater, model), self._show, limits, self.metrics, views.cost)
+        guess = foreseen_rates(cast(Rater, model), views.sample)
+        self.batcher = Batcher(cast(Rater, model), self._show, limits, self.metrics, views.cost, guess)
         self._judged_texts = JudgedTexts(self.batcher, feedback.of)
         self.metrics.watch("prbench_queue_items", lambda: self.batcher.depth)
         self.metrics.watch("prbench_users_judged", lambda: len(self._feedback.users))

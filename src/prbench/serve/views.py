@@ -14,7 +14,7 @@ from prbench.contexts import ContextBuilder, ShownAnswers, Unfit
 from prbench.errors import ContextError, ModelError
 from prbench.models import Ranker, Rater, as_ranker
 from prbench.rank import PostRanker
-from prbench.serve.gathering import Waiting, waiting_of
+from prbench.serve.gathering import Waiting, shown_length, waiting_of
 from prbench.serve.items import ItemError, ScoreItem
 from prbench.texts import sentences
 from prbench.types import AnswerView, Context, ListView, Pair, Post
@@ -81,13 +81,14 @@ class Views:
         self._builder, self._lists, self._shown = self._new_builder(), None, 0
 
     def cost(self, item: ScoreItem) -> Waiting:
-        """Return the cost of scoring an item: its own texts, and the posts that the suite has of its user."""
-        found = waiting_of(item)
+        """Return the cost of scoring an item: its own texts, and the posts of its user that are shown."""
+        most = self.context.k if self.context.kind.picks == "own" else None
+        found = waiting_of(item, most)
         if item.posts is not None or item.user is None or not self.context.needs:
             return found
         if item.user not in self._lengths and item.user in self._by_user:
             [pair, *_] = next(iter(self._by_user[item.user].values()))
-            self._lengths[item.user] = sum(len(post.text) for post in pair.profile)
+            self._lengths[item.user] = shown_length(pair.profile, most)
         return found._replace(shared=found.shared + self._lengths.get(item.user, 0))
 
     def sound_items(self, most: int) -> list[ScoreItem]:
@@ -100,6 +101,10 @@ class Views:
             for answer in (pair.chosen, next(iter(sentences(pair.rejected)), pair.rejected))
         ]
         return items[:most]
+
+    def sample(self) -> AnswerView | None:
+        """One view of the suite, of the kind that the model will be shown; None where the suite has none."""
+        return next((view for view in self.show(self.sound_items(1)) if isinstance(view, AnswerView)), None)
 
     def show(self, items: Sequence[ScoreItem], judged: Mapping[str, object] | None = None) -> list[Shown]:
         """Return the model's view of each item, or the reason why there is none.
