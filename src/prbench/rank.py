@@ -89,7 +89,7 @@ class _Index:
         import bm25s
 
         words = bm25s.tokenize(list(texts), stopwords="en", return_ids=False, show_progress=False)
-        self._counts = list(map(Counter, words))
+        self._counts: list[Counter[str]] = list(map(Counter, words))
         self.found_in = Counter(word for counts in self._counts for word in counts)
         """How many texts have each word."""
         sizes = np.array(list(map(len, words)))
