@@ -52,6 +52,7 @@ class ModelColumns(Sequence[M], Generic[M]):
         fields = {name: field.annotation for name, field in model.model_fields.items()}
         self._fields = {name: _Field(None if name in self._whole else kind) for name, kind in fields.items()}
         self._packs = [(name, field.column.append, field.pack) for name, field in self._fields.items()]
+        self._unpacks = [(name, field.column, field.unpack) for name, field in self._fields.items()]
         self._defaults = [field.get_default() for field in model.model_fields.values()]
         self._entries: dict[tuple[str, str], list[str | None]] = {}
 
@@ -163,8 +164,7 @@ class ModelColumns(Sequence[M], Generic[M]):
     def __getitem__(self, place: int | slice) -> M | tuple[M, ...]:
         if isinstance(place, slice):
             return tuple(self[i] for i in range(*place.indices(len(self))))
-        values = {name: field.unpack(field.column[place]) for name, field in self._fields.items()}
-        return self.model.model_construct(**values)
+        return _made(self.model, {name: unpack(column[place]) for name, column, unpack in self._unpacks})
 
     def __iter__(self) -> Iterator[M]:
         return (self[place] for place in range(len(self)))
@@ -297,8 +297,8 @@ class _Field:
     def _unpack_models(self, packed: Sequence[Any]) -> tuple[BaseModel, ...]:
         if not packed:
             return ()
-        make = self._model.model_construct
-        return tuple(make(**dict(zip(self.names, (first, *rest), strict=True))) for first, rest in packed)
+        model, names = self._model, self.names
+        return tuple([_made(model, dict(zip(names, (first, *rest), strict=True))) for first, rest in packed])
 
 
 def _entries(column: Iterable[tuple[tuple[str, ...], tuple[str, ...]]], key: str) -> list[str | None]:
@@ -322,6 +322,20 @@ def json_text(value: Any) -> str:
     if type(value) is str:  # most are
         return _quoted(value)
     return to_json(value).decode()
+
+
+def _made(model: type[M], values: dict[str, Any]) -> M:
+    """A model of values that were checked before, made as pickle makes one again; `model_construct` takes longer."""
+    one = model.__new__(model)
+    one.__setstate__(
+        {
+            "__dict__": values,
+            "__pydantic_fields_set__": set(values),
+            "__pydantic_extra__": None,
+            "__pydantic_private__": None,
+        }
+    )
+    return one
 
 
 def _same(value: Any) -> Any:

@@ -3,8 +3,9 @@
 A ranker returns the posts themselves, so that ids travel with their texts.
 """
 
+import math
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Protocol
@@ -14,9 +15,10 @@ import numpy.typing as npt
 
 from prbench.types import Post
 
-_KEPT = 64
-"""Indexed profiles kept at a time: a run goes through users one after another."""
+_KEPT_POSTS = 8_192
+"""Posts whose index is kept: a run goes through all users once for each context."""
 _KEPT_RANKINGS = 20_000
+_K1, _B = 1.5, 0.75
 _KEPT_QUESTIONS = 1_000
 
 
@@ -32,7 +34,10 @@ class BM25:
     name = "bm25"
 
     def __init__(self) -> None:
-        self._indexes: OrderedDict[tuple[Post, ...], Any] = OrderedDict()
+        self._indexes: OrderedDict[tuple[str, ...], _Index] = OrderedDict()
+        """Indexes by the texts that they are of."""
+        self._indexed = 0
+        """Posts of all of them."""
         self._words = lru_cache(_KEPT_QUESTIONS)(_words)
         self._ranked: OrderedDict[tuple[str, int], tuple[tuple[Post, ...], tuple[Post, ...]]] = OrderedDict()
         """Profiles and what was found for a question, by the identity of the profile, which is held here."""
@@ -56,27 +61,55 @@ class BM25:
                 self._ranked.popitem(last=False)
         return ranked
 
-    def _scores(self, question: str, profile: tuple[Post, ...]) -> Any:
+    def _scores(self, question: str, profile: tuple[Post, ...]) -> npt.NDArray[np.float32]:
         index = self._index(profile)
-        if index is None:
-            return np.zeros(len(profile))
-        known = [word for word in self._words(question) if word in index.vocab_dict]
-        return index.get_scores(known) if known else np.zeros(len(profile))
+        return index.scores([word for word in self._words(question) if word in index.found_in])
 
-    def _index(self, profile: tuple[Post, ...]) -> Any:
+    def _index(self, profile: tuple[Post, ...]) -> "_Index":
+        texts = tuple([post.text for post in profile])
+        with self._lock:
+            if texts in self._indexes:
+                self._indexes.move_to_end(texts)
+                return self._indexes[texts]
+            index = self._indexes[texts] = _Index(texts)
+            self._indexed += len(texts)
+            while self._indexed > _KEPT_POSTS and len(self._indexes) > 1:
+                self._indexed -= len(self._indexes.popitem(last=False)[0])
+            return index
+
+
+class _Index:
+    """The words of some texts, counted.
+
+    Scores are those of bm25s, bit for bit, whose own index scores all words of all texts beforehand: of a dozen posts,
+    asked a dozen questions, most are never asked for.
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
         import bm25s
 
-        with self._lock:
-            if profile not in self._indexes:
-                tokens = bm25s.tokenize([post.text for post in profile], stopwords="en", show_progress=False)
-                index = bm25s.BM25() if len(tokens.vocab) > 1 else None
-                if index is not None:
-                    index.index(tokens, show_progress=False)
-                self._indexes[profile] = index
-                if len(self._indexes) > _KEPT:
-                    self._indexes.popitem(last=False)
-            self._indexes.move_to_end(profile)
-            return self._indexes[profile]
+        words = bm25s.tokenize(list(texts), stopwords="en", return_ids=False, show_progress=False)
+        self._counts: list[Counter[str]] = list(map(Counter, words))
+        self.found_in = Counter(word for counts in self._counts for word in counts)
+        """How many texts have each word."""
+        sizes = np.array(list(map(len, words)))
+        with np.errstate(invalid="ignore"):  # no text has a word
+            self._norms = _K1 * ((1 - _B) + _B * sizes / sizes.mean())
+
+    def scores(self, words: Sequence[str]) -> npt.NDArray[np.float32]:
+        """The score of each text for these words; 0 for all where there is nothing to tell them apart by."""
+        scores = np.zeros(len(self._counts), dtype=np.float32)
+        if not words or len(self.found_in) < 2:
+            return scores
+        counts = np.array([[text.get(word, 0) for text in self._counts] for word in words], dtype=np.float64)
+        rarity = np.array([self._rarity(word) for word in words], dtype=np.float32)
+        for one in (rarity[:, None] * (counts / (self._norms + counts))).astype(np.float32):
+            scores += one
+        return scores
+
+    def _rarity(self, word: str) -> float:
+        found = self.found_in[word]
+        return math.log(1 + (len(self._counts) - found + 0.5) / (found + 0.5))
 
 
 def _words(question: str) -> Sequence[str]:

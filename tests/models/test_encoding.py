@@ -31,9 +31,9 @@ def test_each_line_is_counted_once(encoder):
     counted: list[str] = []
 
     class Counting:
-        def encode_batch_fast(self, texts, add_special_tokens):
-            counted.extend(texts)
-            return core.encode_batch_fast(texts, add_special_tokens=add_special_tokens)
+        def encode(self, text, add_special_tokens):
+            counted.append(text)
+            return core.encode(text, add_special_tokens=add_special_tokens)
 
     lines = LineCounts(Counting(), line_border(core))
     posts = [f"post number {number} has its words" for number in range(40)]
@@ -58,8 +58,8 @@ def test_lines_that_do_not_add_up_are_given_up():
     class Joining:
         """Counts one token for each text, however long."""
 
-        def encode_batch_fast(self, texts, add_special_tokens):
-            return [[0]] * len(texts)
+        def encode(self, text, add_special_tokens):
+            return [0]
 
     lines = LineCounts(Joining(), line_border(tiny_models.tokenizer().backend_tokenizer))
     assert lines.count("a\nb") is None

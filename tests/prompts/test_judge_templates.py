@@ -32,6 +32,16 @@ def test_answers_are_labelled_in_their_order():
     )
 
 
+def test_what_was_shown_before_does_not_change_a_prompt():
+    one, two = (Post(id="1", text="I like tea."),), (Post(id="1", text="I like rum."),)
+    views = [
+        PairView("Drink?", "Green.", "Dark.", posts, plan) for posts in (one, two, ()) for plan in ((), ("brief",))
+    ]
+    shared = Template.builtin("judge_letters.jinja", "compare")
+    for view in [view for one_way in [*views, *reversed(views)] for view in (one_way, one_way.swap(), one_way)]:
+        assert shared.render(view) == Template.builtin("judge_letters.jinja", "compare").render(view)
+
+
 def test_without_a_user_none_is_mentioned():
     for text in (COMPARE.render(PairView("Q", "1", "2")), RATE.render(AnswerView("Q", "1"))):
         assert "user" not in text

@@ -1,7 +1,9 @@
+import bm25s
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from prbench import rank
 from prbench.rank import BM25, Dense
 from prbench.types import Post
 
@@ -27,6 +29,36 @@ def test_ids_stay_with_their_texts(found, question):
     for ranker in (BM25(), Dense(Letters())):
         ranked = ranker.rank(question, posts)
         assert sorted(ranked, key=lambda post: post.id) == sorted(posts, key=lambda post: post.id)
+
+
+WORDS = st.lists(
+    st.sampled_from([f"word{number}" for number in range(12)] + ["the", "é\u0301t\u00e9"]), max_size=30
+).map(" ".join)
+
+
+@given(st.lists(WORDS.filter(str.strip), min_size=2, max_size=12), WORDS)
+def test_bm25_scores_are_those_of_the_library(found, question):
+    tokens = bm25s.tokenize(found, stopwords="en", show_progress=False)
+    words = bm25s.tokenize([question], stopwords="en", return_ids=False, show_progress=False)[0]
+    known = [word for word in words if word in tokens.vocab]
+    scores = np.zeros(len(found))
+    if len(tokens.vocab) > 1 and known:
+        index = bm25s.BM25()
+        index.index(tokens, show_progress=False)
+        scores = index.get_scores(known)
+    posts = [Post(id=str(number), text=text) for number, text in enumerate(found)]
+    order = np.argsort(-scores, kind="stable")
+    assert [int(post.id) for post in BM25().rank(question, posts)] == order.tolist()
+    assert BM25()._scores(question, tuple(posts)).tolist() == scores.tolist()
+
+
+def test_indexes_of_few_posts_are_kept_and_the_oldest_goes_first(monkeypatch):
+    monkeypatch.setattr(rank, "_KEPT_POSTS", 5)
+    ranker = BM25()
+    profiles = [tuple(Post(id=f"{user}-{i}", text=f"word{user} other{i}") for i in range(2)) for user in range(3)]
+    for question, user in enumerate((0, 1, 0, 2)):
+        ranker.rank(f"other1 question{question}", profiles[user])
+    assert list(ranker._indexes) == [tuple(post.text for post in profiles[user]) for user in (0, 2)]
 
 
 def test_bm25_prefers_the_post_that_shares_rare_words():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from prbench import evaluate
 from prbench.calls import Budget, CallCache, call_key, refuse_over_budget
-from prbench.config import Price, RunConfig
+from prbench.config import Price, RunConfig, digest
 from prbench.data import Suite
 from prbench.errors import BudgetError, ConfigError, ContextError, ModelError, RunError
 from prbench.models import ModelCard
@@ -136,6 +136,15 @@ def test_call_keys_tell_models_prompts_and_samples_apart():
     }
     assert len(keys) == 6
     assert call_key(card, prompt, 0) == call_key(card, prompt, 1)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["system", "user", "assistant"]), st.text()), min_size=1, max_size=3))
+def test_call_keys_are_those_of_the_runs_before(turns):
+    card = ModelCard(address="m", revision="1", parameters={"t": 0}, deterministic=False)
+    prompt = Prompt(tuple(Message(*turn) for turn in turns))
+    asked = list(card.identity.values())
+    assert call_key(card, prompt) == digest([asked, prompt.messages])[:32]
+    assert call_key(card, prompt, 2) == digest([asked, prompt.messages, 2])[:32]
 
 
 def test_failures_are_never_cached():

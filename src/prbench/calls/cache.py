@@ -8,8 +8,9 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from json.encoder import encode_basestring as _quoted
 from pathlib import Path
+
+from pydantic_core import to_json
 
 from prbench import files
 from prbench.config import CACHE_VARIABLE, cache_folder, written
@@ -37,14 +38,13 @@ class CallKeys:
     """
 
     def __init__(self, card: ModelCard) -> None:
-        self._asked = written(list(card.identity.values()))
+        self._begin = f"[{written(list(card.identity.values()))},".encode()
         self._samples = not card.deterministic
 
     def of(self, prompt: Prompt, repeat: int = 0) -> str:
         """The key of one call."""
-        messages = ",".join([f"[{_quoted(role)},{_quoted(content)}]" for role, content in prompt.messages])
-        again = f",{repeat}" if self._samples and repeat else ""
-        return hashlib.sha256(f"[{self._asked},[{messages}]{again}]".encode()).hexdigest()[:32]
+        end = f",{repeat}]".encode() if self._samples and repeat else b"]"
+        return hashlib.sha256(self._begin + to_json(prompt.messages) + end).hexdigest()[:32]
 
 
 class CallCache:

@@ -187,7 +187,7 @@ class Lengths:
         return (
             self._frame(len(view.posts))
             + self._question(view)
-            + sum(self._post(post) for post in view.posts)
+            + sum(map(self._post, view.posts))
             + (max(answers) if self._rates else sum(answers))
         )
 

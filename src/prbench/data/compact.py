@@ -26,6 +26,7 @@ _COLUMNS = (
     "chosen",
     "rejected",
 )
+_TITLE, *_OTHERS = Aspect.model_fields
 
 
 def write_compact(pairs: Iterable[Pair], path: Path) -> None:
@@ -52,11 +53,12 @@ def read_compact(path: Path) -> ModelColumns[Pair]:
     import pyarrow.parquet as parquet
 
     table = parquet.ParquetFile(path, read_dictionary=list(_COLUMNS)).read().combine_chunks()
-    decoders: dict[str, Callable[[str], Any]] = {"profile": _posts, "rubric_aspects": _aspects, "tags": json.loads}
-    columns = [_decoded(table.column(name), decoders.get(name, str)) for name in _COLUMNS]
+    decoders: dict[str, Callable[[Any], Any]] = {"profile": _posts, "rubric_aspects": _aspects, "tags": dict}
+    columns = [_decoded(table.column(name), decoders.get(name)) for name in _COLUMNS]
     # The file was written from pairs that had been checked; checking again would also copy every profile.
     pairs = pair_columns(())
-    pairs.add_columns({**dict(zip(_COLUMNS, columns, strict=True)), "turns": [()] * len(table)})
+    values = {**dict(zip(_COLUMNS, columns, strict=True)), "turns": [()] * len(table)}
+    pairs.add_columns(values, packed=("rubric_aspects",))
     return pairs
 
 
@@ -67,15 +69,19 @@ def _row(pair: Pair) -> dict[str, str]:
     return row
 
 
-def _decoded(column: Any, decode: Callable[[str], Any]) -> Sequence[Any]:
+def _decoded(column: Any, decode: Callable[[Any], Any] | None) -> Sequence[Any]:
+    """The values of a column; those that are JSON are parsed all at once."""
     chunk = column.chunk(0)
-    distinct = [decode(text) for text in chunk.dictionary.to_pylist()]
+    distinct = chunk.dictionary.to_pylist()
+    if decode is not None:
+        distinct = list(map(decode, json.loads(f"[{','.join(distinct)}]")))
     return [distinct[index] for index in chunk.indices.to_pylist()]
 
 
-def _posts(text: str) -> tuple[Post, ...]:
-    return tuple(Post(**post) for post in json.loads(text))
+def _posts(posts: Sequence[dict[str, str]]) -> tuple[Post, ...]:
+    return tuple(Post(**post) for post in posts)
 
 
-def _aspects(text: str) -> tuple[Aspect, ...]:
-    return tuple(Aspect(**aspect) for aspect in json.loads(text))
+def _aspects(aspects: Sequence[dict[str, str]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Aspects as columns keep them: the title, and all other fields."""
+    return tuple([(aspect[_TITLE], tuple([aspect.get(name, "") for name in _OTHERS])) for aspect in aspects])

@@ -69,7 +69,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     intercepted_binops = frozenset({"+", "*", "**", "%"})
 
-    def __init__(self, finalize: Callable[[Any], Any] = lambda value: value) -> None:
+    def __init__(self, finalize: Callable[[Any], Any] | None = None) -> None:
         super().__init__(
             undefined=StrictUndefined,
             trim_blocks=True,
@@ -78,7 +78,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
             autoescape=False,
             optimized=False,  # constants would be folded before anything is bounded
             cache_size=0,
-            finalize=lambda value: finalize(_scalar(value)),
+            finalize=_scalar if finalize is None else lambda value: finalize(_scalar(value)),
         )
         self.globals.clear()
         known = {name: _bounded(name, jinja_filters.FILTERS[name]) for name in _FILTERS}
@@ -89,6 +89,8 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         """Read a key of a mapping, or the state of a loop; an object has no attributes here."""
+        if type(obj) is dict and attribute in obj:  # a field of a post, as nearly always
+            return obj[attribute]
         if isinstance(obj, LoopContext) and attribute in _LOOP:
             return getattr(obj, attribute)
         return self.getitem(obj, attribute)
@@ -137,7 +139,8 @@ def write(template: Template, slots: Mapping[str, Any]) -> str:
         length = 0
         for piece in template.generate(slots):
             length += len(piece)
-            _fits(length)
+            if length > MOST_CHARACTERS:
+                _fits(length)
             pieces.append(piece)
         return "".join(pieces)
     finally:
@@ -155,13 +158,14 @@ def plain(value: Any) -> Any:
     if value is None or type(value) in (str, int, float, bool):
         return value
     if isinstance(value, Frozen):
-        return {name: plain(getattr(value, name)) for name in type(value).model_fields}
+        known = value.__dict__
+        return {name: plain(known[name]) for name in type(value).__pydantic_fields__}
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, Mapping):
         return {str(key): plain(one) for key, one in value.items()}
     if isinstance(value, Sequence):
-        return tuple(plain(one) for one in value)
+        return tuple([plain(one) for one in value])
     raise TypeError(f"a template cannot be given a {type(value).__name__}")
 
 
@@ -263,7 +267,7 @@ def _number(value: Any) -> float:
 
 
 def _scalar(value: Any) -> Any:
-    if value is None or isinstance(value, str | int | float | Undefined):
+    if type(value) is str or value is None or isinstance(value, str | int | float | Undefined):
         return value
     raise SecurityError(f"a {type(value).__name__} cannot be shown as it is; write a loop over it")
 

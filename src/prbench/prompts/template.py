@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Set
 from functools import cached_property
 from importlib.resources import files
+from operator import is_
 from pathlib import Path
 from typing import Any, Literal
 
@@ -68,6 +69,9 @@ class Template:
         except (SyntaxError, RecursionError, MemoryError, ValueError) as error:  # of Python, which is what it becomes
             raise TemplateError(f"template {name} cannot be compiled: {error or type(error).__name__}") from error
         self._bare = _bare_slots(tree, self._slots & _TEXTS)
+        self._others = sorted(self._slots - self._bare)
+        self._last: tuple[tuple[Any, ...], list[str]] = ((), [])
+        """The last values of the others, and what was written of them."""
         if missing := sorted(required - self._slots):
             raise TemplateError(
                 f"template {name} has no slot {{{{ {missing[0]} }}}}",
@@ -115,17 +119,21 @@ class Template:
 
         Thousands of prompts show the same posts, and writing those out takes nearly all the time.
         """
-        others = {slot: getattr(view, slot) for slot in sorted(self._slots - self._bare)}
-        key = tuple(others.values())
+        key = tuple([getattr(view, slot) for slot in self._others])
+        last, parts = self._last
+        if parts and all(map(is_, key, last)):  # the same pair the other way round
+            return parts
         if (known := self._skeletons.get(key)) is not None:
+            self._last = (key, known)
             return known
         # No text can hold the border, for it is drawn anew in each process.
         marked = {slot: f"{_BORDER}{slot}{_BORDER}" for slot in self._bare}
-        text = write(self._compiled, {**{slot: plain(value) for slot, value in others.items()}, **marked})
-        parts = text.split(_BORDER)
+        others = {slot: plain(value) for slot, value in zip(self._others, key, strict=True)}
+        parts = write(self._compiled, {**others, **marked}).split(_BORDER)
         if len(self._skeletons) >= _MOST_SKELETONS:
             self._skeletons.clear()
         self._skeletons[key] = parts
+        self._last = (key, parts)
         return parts
 
 

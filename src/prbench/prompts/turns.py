@@ -30,6 +30,8 @@ def conversation(template: Template, view: AnswerView | PairView | ListView) -> 
 def judged_conversation(template: Template, view: AnswerView | PairView | ListView) -> tuple[Message, ...]:
     """Return a judge's conversation: earlier turns as turns, its task with their meaning as the last user turn."""
     task = template.render(last_turn(view))
+    if not view.turns:
+        return (Message("user", task),)
     earlier = tuple(turn for turn in view.turns[:-1] if turn.role != "system")
     told = [turn.content for turn in view.turns[:-1] if turn.role == "system"]
     lines = []

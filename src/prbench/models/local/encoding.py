@@ -186,7 +186,8 @@ class LineCounts:
         return found if self._exact else None
 
     def _encoded(self, texts: list[str]) -> list[int]:
-        return list(map(len, self._backend.encode_batch_fast(texts, add_special_tokens=False)))
+        # One by one: a batch wakes the tokenizer's threads, which then look for work longer than a few lines take.
+        return [len(self._backend.encode(text, add_special_tokens=False)) for text in texts]
 
 
 def line_border(backend: Any) -> "re.Pattern[str] | None":
