@@ -2,7 +2,7 @@
 
     make downstream-2         # or: python studies/downstream_2.py [STEP…] [--plan FILE] [--work DIR] [--policy ADDRESS]
 
-Steps: ladder, candidates, scores, grades, benchmarks, ppo, correlate. Every one is made of `prbench` commands that are
+Steps: ladder, candidates, scores, grades, benchmarks, ppo, correlate, page. Each is made of `prbench` commands that are
 printed and continue where they stopped, so the same command does the rest. Nothing is graded before the step `grades`.
 `--policy lm:FILE.gguf` makes the same study with another policy, in a folder of its own below the work folder.
 """
@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from downstream_page import write_pages
 from ladder import limit_of, make_ladder
 from steps import ROOT, prbench, slug
 
@@ -201,6 +202,11 @@ def compare(place: Place, name: str, benchmark: list[Path], study: str, *words: 
     prbench("study", "correlate", *told, *words, "-o", out.with_suffix(".json"), keep=out.with_suffix(".md"))
 
 
+def page(place: Place) -> None:
+    """The tables and the drawing in docs/lab."""
+    print(*write_pages(ROOT / place.folder, ROOT / "docs" / "lab" / "downstream-2-tables.md"), sep="\n")
+
+
 STEPS: dict[str, Callable[[Place], None]] = {
     "ladder": ladder,
     "candidates": candidates,
@@ -209,6 +215,7 @@ STEPS: dict[str, Callable[[Place], None]] = {
     "benchmarks": benchmarks,
     "ppo": ppo,
     "correlate": correlate,
+    "page": page,
 }
 
 

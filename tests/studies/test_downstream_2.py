@@ -1,6 +1,8 @@
 """The second downstream study: its ladder's rule, its arms, its plan; and its steps on a tiny suite."""
 
+import json
 import tomllib
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import downstream_2
@@ -8,6 +10,7 @@ import ladder
 import pytest
 import steps
 from best_of_four import best_of_four
+from downstream_page import write_pages
 from ladder import Rung, choose, told
 from on_policy import on_policy_pairs
 
@@ -121,6 +124,7 @@ def test_every_step_is_made_of_commands(name, tmp_path, monkeypatch):
     monkeypatch.setattr(downstream_2, "script", lambda *words: asked.append(list(map(str, words))))
     monkeypatch.setattr(downstream_2.shutil, "copy", lambda *words: None)
     monkeypatch.setattr(downstream_2, "make_ladder", lambda plan, work: asked.append(["ladder"]))
+    monkeypatch.setattr(downstream_2, "write_pages", lambda folder, page: asked.append([str(page)]) or [page])
     (tmp_path / "work").mkdir()
     rungs = [Rung("longer", "none", "a", 50.0), Rung("personal:x", "profile", "b", 61.0)]
     (tmp_path / "work" / "models.toml").write_text(ladder.as_toml(rungs), "utf-8")
@@ -131,3 +135,18 @@ def test_every_step_is_made_of_commands(name, tmp_path, monkeypatch):
     if name == "ppo":
         assert "noised-oracle:0" in asked[0]
         assert sum("profile=personal:x" in words for words in asked) == PLAN["ppo_seeds"] + 1
+
+
+def test_the_page_has_the_tables_that_are_there_and_a_drawing(tmp_path):
+    models = [
+        {"name": "personal:runs/x/contrast<b>", "context": "profile", "benchmark": 0.7, "downstream": 1.04},
+        {"name": "embed:minilm", "context": "profile", "benchmark": 0.51, "downstream": 0.99},
+        {"name": "longer", "context": "none", "benchmark": 0.5, "downstream": 1.0},
+    ]
+    (tmp_path / "correlate-endpoint.json").write_text(json.dumps({"studies": [{"models": models}]}), "utf-8")
+    (tmp_path / "best-of-16.md").write_text("| model |\n", "utf-8")
+    page, drawing = write_pages(tmp_path, tmp_path / "tables.md")
+    assert page.read_text("utf-8").endswith("\n## Best of 16\n| model |\n")
+    root = ElementTree.fromstring(drawing.read_text("utf-8"))
+    told = [title.text for title in root.iter("{http://www.w3.org/2000/svg}title")]
+    assert told == ["contrast<b>: 70.0 %, +0.040", "embed:minilm: 51.0 %, -0.010"]
