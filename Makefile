@@ -168,14 +168,14 @@ PERSONAL := runs/personal
 METHODS := bt user-bt vpl pal lore gpo
 .PHONY: reference personal personal-tuned posts-encoder answers-encoder
 posts-encoder: $(VENV)/.lm
-	OMP_NUM_THREADS=1 $(BIN)/prbench train encoder --epochs 6 --setting posts=whole --setting answers=false \
+	OMP_NUM_THREADS=1 $(BIN)/prbench train encoder --epochs 5 --setting posts=whole --setting answers=false \
 	  --setting wishes=true --setting join=true --setting silence=1 --out $(PERSONAL)/posts
 
 answers-encoder: $(VENV)/.lm
-	OMP_NUM_THREADS=1 $(BIN)/prbench train encoder --epochs 5 --setting stances=false --setting differences=true \
+	OMP_NUM_THREADS=1 $(BIN)/prbench train encoder --epochs 4 --setting stances=false --setting differences=true \
 	  --setting flaws=generic --out $(PERSONAL)/answers
 
-reference: $(VENV)/.lm ## train the reference model, into runs/personal/reference (an hour and a half of two cores; continues)
+reference: $(VENV)/.lm ## train the reference model, into runs/personal/reference (about half an hour of two cores with bfloat16 instructions; continues)
 	$(MAKE) --jobs 2 posts-encoder answers-encoder
 	$(BIN)/prbench train contrast --setting stances='embed:$(PERSONAL)/posts#stances' \
 	  --setting answers=embed:$(PERSONAL)/answers --out $(PERSONAL)/reference
