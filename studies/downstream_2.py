@@ -203,8 +203,10 @@ def compare(place: Place, name: str, benchmark: list[Path], study: str, *words: 
 
 
 def page(place: Place) -> None:
-    """The tables and the drawing in docs/lab."""
-    print(*write_pages(ROOT / place.folder, ROOT / "docs" / "lab" / "downstream-2-tables.md"), sep="\n")
+    """The tables and the drawing, in docs/lab for the plan's own policy, else beside what was found."""
+    own = place.policy == place.plan["study"]["policy"]
+    folder = ROOT / "docs" / "lab" if own else ROOT / place.folder
+    print(*write_pages(ROOT / place.folder, folder / "downstream-2-tables.md"), sep="\n")
 
 
 STEPS: dict[str, Callable[[Place], None]] = {

@@ -68,12 +68,20 @@ class Point(NamedTuple):
     """Run on test; None where it lies on another machine."""
 
 
+class Change(NamedTuple):
+    """What more couples add to fewer, paired on the test pairs."""
+
+    first: int
+    last: int
+    points: Estimate
+
+
 class Kept(NamedTuple):
     """What was measured, here or elsewhere."""
 
     points: dict[tuple[str, int], Point]
-    changes: dict[str, Estimate]
-    """From the fewest couples to the most, paired on the test pairs, by method."""
+    changes: dict[str, Change]
+    """From the fewest couples to the most, by method."""
 
 
 def main() -> None:
@@ -99,14 +107,18 @@ def main() -> None:
 
 
 def read_kept(file: Path, plan: Plan) -> Kept:
-    """Points that were measured on this suite with this seed; of another one there are none."""
+    """Points that were measured before; those of another suite, seed or encoder are refused."""
     if not file.is_file():
         return Kept({}, {})
     found = json.loads(file.read_text(encoding="utf-8"))
-    if (found["fingerprint"], found["seed"]) != (load_pairs(plan.suite).record.fingerprint, plan.seed):
-        raise DataError(f"{str(file)!r} is of another suite or seed", hint="give this study its own --page")
+    known = found["fingerprint"], found["seed"], found["encoder"]
+    if known != (load_pairs(plan.suite).record.fingerprint, plan.seed, plan.encoder):
+        raise DataError(f"{str(file)!r} is of another suite or seed or encoder", hint="give this study its own --page")
     points = [Point(**{**one, "test": Estimate(**one["test"])}) for one in found["points"]]
-    changes = {method: Estimate(**change) for method, change in found["changes"].items()}
+    changes = {
+        method: Change(change["first"], change["last"], Estimate(**change["points"]))
+        for method, change in found["changes"].items()
+    }
     return Kept({(point.method, point.couples): point for point in points}, changes)
 
 
@@ -116,20 +128,25 @@ def write_kept(file: Path, plan: Plan, kept: Kept) -> None:
     content = {
         "fingerprint": load_pairs(plan.suite).record.fingerprint,
         "seed": plan.seed,
+        "encoder": plan.encoder,
         "points": [{key: value for key, value in point.items() if key != "run"} for point in points],
-        "changes": {method: change.to_json() for method, change in sorted(kept.changes.items())},
+        "changes": {
+            method: change._asdict() | {"points": change.points.to_json()}
+            for method, change in sorted(kept.changes.items())
+        },
     }
     write_whole(file, json.dumps(content, indent=1) + "\n")
 
 
-def changes(points: Mapping[tuple[str, int], Point]) -> dict[str, Estimate]:
+def changes(points: Mapping[tuple[str, int], Point]) -> dict[str, Change]:
     """What the most couples add to the fewest, of the methods whose runs are both here."""
     found = {}
     for method in dict.fromkeys(method for method, _ in points):
         ordered = [point for (name, _), point in sorted(points.items()) if name == method]
-        start, end = ordered[0].run, ordered[-1].run
-        if start is not None and end is not None and start != end:
-            found[method] = versus(load_run(end), load_run(start), "profile").comparison.difference
+        start, end = ordered[0], ordered[-1]
+        if start.run is not None and end.run is not None and start.run != end.run:
+            more = versus(load_run(end.run), load_run(start.run), "profile").comparison.difference
+            found[method] = Change(start.couples, end.couples, more)
     return found
 
 
@@ -254,9 +271,9 @@ def _slopes(plan: Plan, kept: Kept) -> Iterator[str]:
     yield f"| method | change, points [95 %] | points per doubling [95 %] | at {FORESEEN} couples, if it held [95 %] |"
     yield "|---|--:|--:|--:|"
     for method in plan.methods:
-        if method not in kept.changes or (method, last) not in kept.points:
+        if method not in kept.changes or kept.changes[method][:2] != (first, last):
             continue
-        change, end = kept.changes[method], kept.points[method, last]
+        change, end = kept.changes[method].points, kept.points[method, last]
         slope = _scaled(change, 1 / doublings)
         reached = _scaled(change, math.log2(FORESEEN / last) / doublings, end.test.value or 0.0)
         yield f"| {method} | {points(change)} | {points(slope)} | {interval(reached)} |"

@@ -61,6 +61,14 @@ class BM25:
                 self._ranked.popitem(last=False)
         return ranked
 
+    def forget(self) -> None:
+        """Drop all that is kept of posts and questions."""
+        with self._lock:
+            self._indexes.clear()
+            self._indexed = 0
+            self._ranked.clear()
+        self._words.cache_clear()
+
     def _scores(self, question: str, profile: tuple[Post, ...]) -> npt.NDArray[np.float32]:
         index = self._index(profile)
         return index.scores([word for word in self._words(question) if word in index.found_in])

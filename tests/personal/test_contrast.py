@@ -11,7 +11,7 @@ from prbench.config import ModelOptions
 from prbench.errors import ModelError
 from prbench.models import load_model
 from prbench.models.lists import OneByOne, alone, as_ranker
-from prbench.models.personal import rater
+from prbench.models.personal import rater, traits
 from prbench.models.personal.contrast import FlawTrust, judged, margin, taste, weighed
 from prbench.models.personal.contrast_ranker import ContrastRanker
 from prbench.run.work import orders_of
@@ -197,3 +197,36 @@ def test_what_is_still_to_be_embedded_is_foreseen(
     assert model.foreseen_seconds(1000, 100) > model.foreseen_seconds(10, 100) > 0
     list(model.compare(views()))
     assert model.fresh_texts(prompts) == set()
+
+
+def test_answers_are_read_once_and_dropped_together_when_there_are_many(
+    model: ContrastRanker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(traits, "_KEPT", 3)
+    reader = model._reader
+    texts = ["blue tea", "red tea", "no tea at all", "green tea"]
+    alone = [reader.read("Which tea?", [text])[0] for text in texts]
+    for listed in (texts, texts[::-1], texts[1:3]):
+        found = reader.read("Which tea?", listed)
+        for text, one in zip(listed, found, strict=True):
+            assert np.allclose(one.dense, alone[texts.index(text)].dense, atol=1e-6)
+    assert len(reader._kept) <= 4
+    pasted = reader.read("Which tea?", ["I like blue tea in the morning"], ["I like blue tea in the morning, mostly."])
+    plain = reader.read("Which tea?", ["I like blue tea in the morning"])
+    assert not np.array_equal(pasted[0].dense, plain[0].dense), "what was pasted from one user's posts is not another's"
+    reader.forget()
+    assert not reader._kept
+    assert reader._posts == ((), frozenset())
+
+
+def test_margins_of_a_list_are_those_of_its_pairs(model: ContrastRanker) -> None:
+    texts = ["blue tea", "red tea of ann", "no tea at all", "green food", ""]
+    found = model._reader.read("Which tea?", texts)
+    person = model.contrast.person(("I like blue.",), ())
+    whole = model.contrast.margins(found, person)
+    assert np.array_equal(whole, -whole.T)
+    for one in range(len(texts)):
+        for two in range(len(texts)):
+            if one != two:
+                pair = model.contrast.margins([found[one], found[two]], person)[0, 1]
+                assert whole[one, two] == pytest.approx(pair, abs=1e-9)

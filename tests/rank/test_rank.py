@@ -82,3 +82,12 @@ def test_dense_embeds_each_distinct_text_once():
     assert ranker.rank("b", posts)[0].id == "2"
     assert ranker.rank("a", posts)[0].id == "1"
     assert sorted(encoder.seen) == ["a", "aaa", "b", "bbb"]
+
+
+def test_forgotten_posts_are_kept_nowhere():
+    ranker = BM25()
+    posts = (Post(id="1", text="my bicycle squeaks"), Post(id="2", text="sourdough will not rise"))
+    before = ranker.rank("why is my sourdough flat?", posts)
+    ranker.forget()
+    assert (len(ranker._indexes), len(ranker._ranked), ranker._indexed) == (0, 0, 0)
+    assert ranker.rank("why is my sourdough flat?", posts) == before

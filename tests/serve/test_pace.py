@@ -82,8 +82,8 @@ def test_the_first_batch_pays_for_what_is_done_once_and_soon_counts_little():
 
 
 def test_a_guess_is_soon_put_right():
-    for truth in (1e-5, 1e-3):
-        pace = Pace(Rates(1e-4, 1e-4))
+    for guess, truth in ((1e-4, 1e-5), (1e-4, 1e-3), (1e-6, 1e-4)):
+        pace = Pace(Rates(guess, guess))
         for _ in range(2):
             pace.learn(10_000, 10_000, 20_000 * truth)
         assert pace.seconds(10_000, 10_000) == pytest.approx(20_000 * truth, rel=0.4)

@@ -24,8 +24,9 @@ class Rates(NamedTuple):
 
 USUAL = Rates(2 / 8_000, 2 / 80_000)
 """Guess for a model that foresees nothing."""
-_GUESS_S = 2.0
-"""Seconds of characters of either kind that the guess is taken to have seen."""
+_GUESSED = 8_000.0
+"""Characters of either kind that the guess is taken to have seen: so many that it holds where nothing was, and no more
+for a fast model than for a slow one."""
 _GUESS_WEIGHT = 0.02
 _FADING = 0.8
 """Weight of the batches so far beside a new one."""
@@ -98,8 +99,8 @@ class Pace:
     def _fit(self) -> tuple[float, float]:
         """The two rates; neither is negative, whatever the noise."""
         sums = self._sums
-        sums = _added(sums, _GUESS_S / self._guess.own, 0.0, _GUESS_S, _GUESS_WEIGHT)
-        sums = _added(sums, 0.0, _GUESS_S / self._guess.shared, _GUESS_S, _GUESS_WEIGHT)
+        sums = _added(sums, _GUESSED, 0.0, _GUESSED * self._guess.own, _GUESS_WEIGHT)
+        sums = _added(sums, 0.0, _GUESSED, _GUESSED * self._guess.shared, _GUESS_WEIGHT)
         oo, os, ss, ot, st = sums
         determinant = oo * ss - os * os
         own_s, shared_s = (ot * ss - st * os) / determinant, (st * oo - ot * os) / determinant

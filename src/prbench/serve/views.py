@@ -13,7 +13,7 @@ from functools import partial
 from prbench.contexts import ContextBuilder, ShownAnswers, Unfit
 from prbench.errors import ContextError, ModelError
 from prbench.models import Ranker, Rater, as_ranker
-from prbench.rank import PostRanker
+from prbench.rank import BM25, PostRanker
 from prbench.serve.gathering import Waiting, shown_length, waiting_of
 from prbench.serve.items import ItemError, ScoreItem
 from prbench.texts import sentences
@@ -56,7 +56,7 @@ class Views:
         seed: int = 0,
         together: Ranker | None = None,
     ) -> None:
-        self.context = context
+        self.context, self._ranker = context, ranker
         self._plans: dict[str, tuple[str, ...]] = {}
         self._new_builder = partial(ContextBuilder, pairs, model, ranker=ranker, seed=seed, plans=self._plans)
         self._builder = self._new_builder()
@@ -78,12 +78,14 @@ class Views:
     def renew(self) -> None:
         """Forget the texts that were shown."""
         self._plans.clear()
+        if isinstance(self._ranker, BM25):
+            self._ranker.forget()
         self._builder, self._lists, self._shown = self._new_builder(), None, 0
 
     def cost(self, item: ScoreItem) -> Waiting:
         """Return the cost of scoring an item: its own texts, and the posts of its user that are shown."""
         most = self.context.k if self.context.kind.picks == "own" else None
-        found = waiting_of(item, most)
+        found = waiting_of(item, None if item.posts and item.plan else most)  # beside a plan own posts are shown whole
         if item.posts is not None or item.user is None or not self.context.needs:
             return found
         if item.user not in self._lengths and item.user in self._by_user:

@@ -23,7 +23,7 @@ from prbench.models.local import weights
 from prbench.models.local.batching import pad, plan_batches
 from prbench.models.local.checkpoint import Checkpoint, quiet, translated
 from prbench.models.local.encoding import Encoding, PromptEncoder
-from prbench.models.local.precision import Products, multiplying
+from prbench.models.local.precision import Products, multiplying, told
 from prbench.models.personal import artifact
 from prbench.models.personal.cross import FOLDER, PieceChooser
 from prbench.models.personal.method import bradley_terry
@@ -84,8 +84,8 @@ class CrossTraining(Loop[Any]):
     @cached_property
     def _identity(self) -> str:
         pairs = [[[pair.id for pair in part], fingerprint(part)] for part in (self._train, self._validation)]
-        known = {"options": self._cross.model_dump(mode="json"), "base": self.base.revision, "pairs": pairs}
-        return digest(known)
+        options = {**self._cross.model_dump(mode="json", exclude={"products"}), **told(self._cross.products)}
+        return digest({"options": options, "base": self.base.revision, "pairs": pairs})
 
     def _losses(self) -> Iterator[Tensor]:
         chosen = self._sample()
@@ -206,7 +206,7 @@ def save(
         training.base.tokenizer.save_pretrained(partial)
     record = artifact.PersonalRecord(
         method=options.method,
-        settings={"budget": options.budget},
+        settings={"budget": options.budget, **told(options.products)},
         encoder=options.base,
         encoder_revision=training.base.revision,
         post_window=options.post_window,

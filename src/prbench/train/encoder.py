@@ -20,7 +20,7 @@ from prbench.config import Config, digest
 from prbench.errors import ModelError, RunError
 from prbench.files import checked, read_json, replacing, write_whole
 from prbench.models.local.checkpoint import quiet
-from prbench.models.local.precision import Products, resolved
+from prbench.models.local.precision import Products, resolved, told
 from prbench.models.local.upper import DELTA, TUNING
 from prbench.models.personal.delta import add_delta, delta, learn_upper
 from prbench.models.personal.pieces import pieces
@@ -227,7 +227,10 @@ class Tuning:
         """Return the identity of this tuning: another one is not continued."""
         return digest(
             {
-                "options": self._options.model_dump(mode="json"),
+                "options": {
+                    **self._options.model_dump(mode="json", exclude={"products"}),
+                    **told(self._options.products),
+                },
                 "texts": [list(one) for one in self._texts],
                 "differing": [list(pair) for pair in self._differing],
                 "flawed": [list(one) for one in self._flawed],

@@ -29,6 +29,17 @@ def resolved(products: Products) -> Products:
     return "bfloat16" if has_bfloat16() else "float32"
 
 
+def told(products: Products) -> dict[str, str]:
+    """Return what an identity or a record says of the products; in float32 it says what it always said.
+
+    Example:
+        >>> told("float32"), told("bfloat16")
+        ({}, {'products': 'bfloat16'})
+    """
+    found = resolved(products)
+    return {} if found == "float32" else {"products": found}
+
+
 def multiplying(products: Products) -> Any:
     """Context in which matrix products are computed in a precision."""
     import torch

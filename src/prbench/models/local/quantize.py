@@ -33,7 +33,8 @@ def quantise(model: Any, address: str, kind: str = "int8") -> None:
     if kind == "bfloat16":
         import torch
 
-        model.to(torch.bfloat16)
+        for parameter in model.parameters():  # and no buffers: rotary positions are computed in full precision
+            parameter.data = parameter.data.to(torch.bfloat16)
         return
     for name in ("torchao", "torch.utils._pytree"):  # it lists kernels for other machines that it cannot load
         logging.getLogger(name).setLevel(logging.ERROR)

@@ -73,40 +73,38 @@ class TraitReader:
         self._tuned = tuned
         self._kept: dict[tuple[str, str], Traits] = {}
         self._posts: tuple[tuple[str, ...], frozenset[Run]] = ((), frozenset())
+        """The posts that were read last, and the runs of words in them."""
 
     def read(self, question: str, answers: Sequence[str], posts: Sequence[str] = ()) -> list[Traits]:
         """The traits of answers to one question for a user with these posts."""
-        if new := [answer for answer in dict.fromkeys(answers) if (question, answer) not in self._kept]:
-            self._read(question, new)
-        if self._posts[0] != tuple(posts):
-            self._posts = (tuple(posts), frozenset(run for text in posts for run in _runs(words(text))))
-        asked = frozenset(_runs(words(question)))
-        return [self._beside(self._kept[question, answer], answer, asked) for answer in answers]
+        found = {answer: self._kept[question, answer] for answer in answers if (question, answer) in self._kept}
+        if new := [answer for answer in dict.fromkeys(answers) if answer not in found]:
+            found.update(zip(new, self._read(question, new), strict=True))
+        shown, runs = self._posts
+        if shown != tuple(posts):
+            runs = frozenset(run for text in posts for run in _runs(words(text)))
+            self._posts = (tuple(posts), runs)
+        runs |= frozenset(_runs(words(question)))
+        return [_beside(found[answer], answer, runs) for answer in answers]
 
     def forget(self) -> None:
         """Drop what was read of answers and posts."""
         self._kept.clear()
         self._posts = ((), frozenset())
 
-    def _read(self, question: str, answers: Sequence[str]) -> None:
+    def _read(self, question: str, answers: Sequence[str]) -> list[Traits]:
         """Read what answers are like, whoever asks."""
         vectors = _vectors(self._encoder, [question, *answers])
         tuned = np.zeros((len(answers), 0)) if self._tuned is None else _vectors(self._tuned, answers)
         if len(self._kept) + len(answers) > _KEPT:
             self._kept.clear()
+        found = []
         for answer, vector, own in zip(answers, vectors[1:], tuned, strict=True):
             counts = self._counts(question, answer, float(vector @ vectors[0]))
             dense = np.concatenate([COUNTS_SCALE * counts, VECTOR_SCALE * vector])
-            self._kept[question, answer] = Traits(self.grams.row(answer), dense, own * math.sqrt(max(len(own), 1)))
-
-    def _beside(self, traits: Traits, answer: str, asked: frozenset[Run]) -> Traits:
-        """The traits of an answer beside the question and the posts that it may have been pasted from."""
-        pasted = _share([run in asked or run in self._posts[1] for run in _runs(words(answer))])
-        if not pasted:
-            return traits
-        dense = traits.dense.copy()
-        dense[_PASTED] = COUNTS_SCALE * 5 * pasted
-        return traits._replace(dense=dense)
+            found.append(Traits(self.grams.row(answer), dense, own * math.sqrt(max(len(own), 1))))
+            self._kept[question, answer] = found[-1]
+        return found
 
     def prepare(self, texts: Sequence[str]) -> None:
         """Embed everything that will be asked for in one go."""
@@ -168,6 +166,16 @@ def _vectors(encoder: TextEncoder, texts: Sequence[str]) -> Floats:
     found = np.zeros((len(texts), vectors.shape[1]))
     found[[place for place, text in enumerate(texts) if words(text)]] = vectors[: len(told)]
     return found
+
+
+def _beside(traits: Traits, answer: str, runs: frozenset[Run]) -> Traits:
+    """The traits of an answer beside the question and the posts that it may have been pasted from."""
+    pasted = _share([run in runs for run in _runs(words(answer))])
+    if not pasted:
+        return traits
+    dense = traits.dense.copy()
+    dense[_PASTED] = COUNTS_SCALE * 5 * pasted
+    return traits._replace(dense=dense)
 
 
 def _share(flags: Sequence[bool]) -> float:
