@@ -167,7 +167,8 @@ def test_options_that_would_change_the_vectors_change_nothing(trained: dict[str,
 def test_precision_moves_scores_a_little_and_stands_on_the_card(trained: dict[str, Path]) -> None:
     address = f"personal:{trained['user-bt']}"
     plain, half = load_model(address), load_model(address, ModelOptions(dtype="bfloat16"))
-    assert np.allclose(_scores(plain, _views()), _scores(half, _views()), atol=0.05)
+    full, rounded = np.array(_scores(plain, _views())), np.array(_scores(half, _views()))
+    assert 0 < np.abs(full - rounded).max() < 0.1 * full.std()  # three digits of eight
     assert (half.card.parameters["dtype"], half.card.identity != plain.card.identity) == ("bfloat16", True)
     assert "dtype" not in plain.card.parameters, "runs of before continue"
 
