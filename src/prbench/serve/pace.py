@@ -24,9 +24,9 @@ class Rates(NamedTuple):
 
 USUAL = Rates(2 / 8_000, 2 / 80_000)
 """Guess for a model that foresees nothing."""
-_GUESSED = 8_000.0
-"""Characters of either kind that the guess is taken to have seen: so many that it holds where nothing was, and no more
-for a fast model than for a slow one."""
+_GUESSED = (8_000.0, 20_000.0)
+"""Characters of answers and shared ones that the guess is taken to have seen, no more for a fast model than for a slow
+one."""
 _GUESS_WEIGHT = 0.02
 _FADING = 0.8
 """Weight of the batches so far beside a new one."""
@@ -53,8 +53,8 @@ class Pace:
         >>> for _ in range(9):
         ...     pace.learn(30_000, 10_000, 0.3)
         ...     pace.learn(500, 90_000, 0.01)
-        >>> round(pace.seconds(30_000, 0), 2), round(pace.seconds(0, 90_000), 2)
-        (0.3, 0.02)
+        >>> round(pace.seconds(30_000, 0), 2), round(pace.seconds(0, 90_000), 3)
+        (0.3, 0.005)
     """
 
     def __init__(self, guess: Rates = USUAL) -> None:
@@ -99,8 +99,9 @@ class Pace:
     def _fit(self) -> tuple[float, float]:
         """The two rates; neither is negative, whatever the noise."""
         sums = self._sums
-        sums = _added(sums, _GUESSED, 0.0, _GUESSED * self._guess.own, _GUESS_WEIGHT)
-        sums = _added(sums, 0.0, _GUESSED, _GUESSED * self._guess.shared, _GUESS_WEIGHT)
+        own, shared = _GUESSED
+        sums = _added(sums, own, 0.0, own * self._guess.own, _GUESS_WEIGHT)
+        sums = _added(sums, 0.0, shared, shared * self._guess.shared, _GUESS_WEIGHT)
         oo, os, ss, ot, st = sums
         determinant = oo * ss - os * os
         own_s, shared_s = (ot * ss - st * os) / determinant, (st * oo - ot * os) / determinant
