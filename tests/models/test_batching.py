@@ -3,11 +3,14 @@
 import os
 from array import array
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from prbench.files import checksum
+from prbench.models import revision
 from prbench.models.local.batching import Item, plan_batches, score_all
 from prbench.models.local.encoding import Encoding
 from prbench.models.revision import folder_revision
@@ -64,3 +67,48 @@ def test_folder_revision_follows_content_not_place_or_date(tmp_path: Path):
     (one / "model.safetensors").rename(one / "model-2.safetensors")
     (one / "model-2.safetensors").write_bytes(b"abc")
     assert folder_revision(one) != folder_revision(other)
+
+
+def test_a_large_file_is_read_once_for_all_processes_until_it_is_written_to(tmp_path: Path, monkeypatch):
+    reads: list[Path] = []
+
+    def read(file: Path, **how: Any) -> str:
+        reads.append(file)
+        return checksum(file, **how)
+
+    monkeypatch.setenv("PRBENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(revision, "_LARGE", 3)
+    monkeypatch.setattr(revision, "_SETTLED_NS", 0)
+    monkeypatch.setattr(revision, "checksum", read)
+    monkeypatch.setattr(revision, "_known", {})
+    (tmp_path / "model").mkdir()
+    file = tmp_path / "model" / "model.safetensors"
+    file.write_bytes(b"abc")
+    first = folder_revision(tmp_path / "model")
+    revision._known.clear()  # as in another process
+    assert folder_revision(tmp_path / "model") == first
+    assert len(reads) == 1
+    kept = file.stat()
+    file.write_bytes(b"abd")
+    os.utime(file, ns=(kept.st_atime_ns, kept.st_mtime_ns))  # the same size and, as if nothing was written, time
+    assert folder_revision(tmp_path / "model") != first
+    revision._known.clear()
+    for damaged in (tmp_path / "cache" / "checksums").iterdir():
+        damaged.write_text("no checksum")
+    file.write_bytes(b"abc")
+    assert folder_revision(tmp_path / "model") == first
+
+
+def test_a_file_that_was_just_written_is_read_again_by_the_next_process(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("PRBENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(revision, "_LARGE", 3)
+    monkeypatch.setattr(revision, "_SETTLED_NS", 10**12)
+    (tmp_path / "model.safetensors").write_bytes(b"abc")
+    folder_revision(tmp_path)
+    assert not (tmp_path / "cache" / "checksums").exists()
+
+
+@given(LENGTHS, st.integers(1, 1000))
+def test_no_item_is_mostly_padding(lengths, budget):
+    for batch in plan_batches(lengths, budget):
+        assert all(lengths[batch[0]] - lengths[index] <= 64 for index in batch)

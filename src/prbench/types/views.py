@@ -60,7 +60,7 @@ class PairView:
 
     def swap(self) -> "PairView":
         """Show the same answers the other way round."""
-        return replace(self, first=self.second, second=self.first)
+        return PairView(self.question, self.second, self.first, self.posts, self.plan, self.user, self.turns)
 
     def answers(self) -> tuple[AnswerView, AnswerView]:
         """Split into one view per answer, for a Rater."""
