@@ -32,8 +32,8 @@ def likes(question, answer, posts):
 
 
 def test_pairs_of_other_splits_are_shown_and_none_that_is_scored():
-    everything = [pair(user, n, "train" if n < 5 else "test") for user in "ab" for n in range(8)]
-    scored = [one for one in everything if one.tags["split"] == "test"]
+    everything = Suite.of([pair(user, n, "train" if n < 5 else "test") for user in "ab" for n in range(8)])
+    scored = Suite.of([one for one in everything if one.tags["split"] == "test"])
     assert questions_aside(everything, scored, 3, 0) == set()
     found = judged_pairs(everything, scored, 3, 0)
     assert {user: len(some) for user, some in found.items()} == {"a": 3, "b": 3}
@@ -44,6 +44,18 @@ def test_pairs_of_other_splits_are_shown_and_none_that_is_scored():
     assert result.contexts["pairs@3"].accuracy.value == 1.0
     assert {record.posts for record in result.records if record.context == "pairs@3"} == {3}
     assert {record.shown_user for record in result.records if record.context == "pairs@3"} == {"a", "b"}
+
+
+def test_only_pairs_that_are_shown_become_objects(monkeypatch):
+    everything = Suite.of([pair(user, n, "train" if n < 50 else "test") for user in "ab" for n in range(60)])
+    scored = Suite.of([one for one in everything if one.tags["split"] == "test"])
+    made = []
+    plain = Suite.__getitem__
+    monkeypatch.setattr(Suite, "__getitem__", lambda suite, place: made.append(place) or plain(suite, place))
+    monkeypatch.setattr(Suite, "__iter__", lambda suite: pytest.fail("goes through all pairs"))
+    assert questions_aside(everything, scored, 3, 0) == set()
+    judged_pairs(everything, scored, 3, 0)
+    assert len(made) == 6
 
 
 def test_without_other_pairs_whole_questions_are_set_aside_under_every_context():

@@ -9,23 +9,24 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from prbench.config import digest
-from prbench.types import Judgment, Pair, Post
+from prbench.data import Suite
+from prbench.types import Judgment, Post
 
 _MOST_ASIDE = 0.5
 """Largest share of the questions that is set aside."""
 
 
-def questions_aside(everything: Sequence[Pair], scored: Sequence[Pair], k: int, seed: int) -> set[str]:
+def questions_aside(everything: Suite, scored: Suite, k: int, seed: int) -> set[str]:
     """Questions not to be scored, so that every user has some judged pairs; none where all have some already.
 
     They are the same for all users, so that couples of a mirrored suite stay whole.
     """
-    if all(_outside(everything, scored).get(user) for user in {pair.user for pair in scored}):
-        return set()
     own: dict[str, list[str]] = defaultdict(list)
-    for pair in scored:
-        own[pair.user].append(pair.question)
-    questions = _shuffled({pair.question for pair in scored}, seed)
+    for user, question in zip(scored.column("user"), scored.column("question"), strict=True):
+        own[user].append(question)
+    if own.keys() <= _outside(everything, scored).keys():
+        return set()
+    questions = _shuffled(set(scored.column("question")), seed)
     aside: set[str] = set()
     for question in questions[: int(len(questions) * _MOST_ASIDE)]:
         if all(sum(one in aside for one in asked) >= k for asked in own.values()):
@@ -34,19 +35,19 @@ def questions_aside(everything: Sequence[Pair], scored: Sequence[Pair], k: int, 
     return aside
 
 
-def judged_pairs(
-    everything: Sequence[Pair], scored: Sequence[Pair], k: int, seed: int
-) -> dict[str, tuple[Judgment, ...]]:
+def judged_pairs(everything: Suite, scored: Suite, k: int, seed: int) -> dict[str, tuple[Judgment, ...]]:
     """Up to `k` judged pairs of each user of the scored pairs, about different questions first."""
+    ids, questions = everything.column("id"), everything.column("question")
     found: dict[str, tuple[Judgment, ...]] = {}
-    for user, pairs in _outside(everything, scored).items():
-        order = {name: place for place, name in enumerate(_shuffled((pair.id for pair in pairs), seed))}
+    for user, places in _outside(everything, scored).items():
+        named = {ids[place]: place for place in places}
         seen: dict[str, int] = defaultdict(int)
-        ranked: list[tuple[int, int, Pair]] = []
-        for pair in sorted(pairs, key=lambda one: order[one.id]):
-            ranked.append((seen[pair.question], order[pair.id], pair))
-            seen[pair.question] += 1
-        first = [pair for _, _, pair in sorted(ranked, key=lambda one: one[:2])[:k]]
+        ranked: list[tuple[int, int, int]] = []
+        for turn, name in enumerate(_shuffled(named, seed)):
+            place = named[name]
+            ranked.append((seen[questions[place]], turn, place))
+            seen[questions[place]] += 1
+        first = [everything[place] for _, _, place in sorted(ranked)[:k]]
         found[user] = tuple(Judgment(question=p.question, chosen=p.chosen, rejected=p.rejected) for p in first)
     return found
 
@@ -75,16 +76,17 @@ def known_as(user: str, judgments: Sequence[Judgment]) -> str:
     return f"{user}\0judged\0{digest([one.model_dump() for one in judgments])[:16]}"
 
 
-def _outside(everything: Sequence[Pair], scored: Sequence[Pair]) -> Mapping[str, list[Pair]]:
-    """Return the pairs of each scored user that are not scored, nor about a question scored for them."""
-    ids = {pair.id for pair in scored}
+def _outside(everything: Suite, scored: Suite) -> Mapping[str, list[int]]:
+    """Return the places of each scored user's pairs that are not scored, nor about a question scored for them."""
+    ids = set(scored.column("id"))
     asked: dict[str, set[str]] = defaultdict(set)
-    for pair in scored:
-        asked[pair.user].add(pair.question)
-    found: dict[str, list[Pair]] = defaultdict(list)
-    for pair in everything:
-        if pair.user in asked and pair.id not in ids and pair.question not in asked[pair.user]:
-            found[pair.user].append(pair)
+    for user, question in zip(scored.column("user"), scored.column("question"), strict=True):
+        asked[user].add(question)
+    found: dict[str, list[int]] = defaultdict(list)
+    columns = zip(*(everything.column(name) for name in ("user", "id", "question")), strict=True)
+    for place, (user, name, question) in enumerate(columns):
+        if user in asked and name not in ids and question not in asked[user]:
+            found[user].append(place)
     return found
 
 
