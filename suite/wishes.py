@@ -42,8 +42,9 @@ def wishes() -> Iterator[Passage]:
             for kind, plain, negated in (("things", _WANTED, _UNWANTED), ("acts", _ASKED, _FORBIDDEN)):
                 for phrase in phrases[kind]:
                     for frames, asked in ((plain, pole), (negated, other)):
+                        told = {"axis": axis, "pole": asked, "kind": "wish", "situation": phrase}
                         for text in _framed(phrase, frames):
-                            yield Passage(axis=axis, pole=asked, kind="wish", situation=phrase, text=text)
+                            yield Passage(**told, text=text, denied=frames is negated)
 
 
 def _framed(phrase: str, frames: Sequence[str]) -> list[str]:

@@ -238,6 +238,33 @@ def test_the_model_of_the_package_takes_short_sound_answers_for_answers() -> Non
     assert abs(known - unknown) < 3, "where the question is not known, no answer is held to be off its subject"
 
 
+LIKED_AND_NOT = (
+    ("What should I cook tonight?", "Seafood: grilled prawns with lemon.", "A mushroom risotto.", "seafood"),
+    ("What could I watch on Friday?", "A horror film such as The Ring.", "A comedy such as Paddington.", "horror films"),
+    ("Where shall we stay in Rome?", "In a large chain hotel near the station.", "In a rented flat.", "chain hotels"),
+    ("How do I learn calculus?", "Attend lectures by a good professor.", "Solve problems with a friend.", "lectures"),
+    ("Which plant suits a dark hall?", "A fern, which stays green.", "An orchid, for its flowers.", "ferns"),
+)
+"""Questions, an answer that offers a thing, one that does not, and the thing; none of it is an axis."""
+
+
+def test_the_model_of_the_package_tells_what_is_wanted_from_what_is_not() -> None:
+    model = rater.load("reference", ModelOptions())
+    assert isinstance(model, ContrastRanker)
+    model.hold_back()
+    frames = (("I love {}.", "I can't stand {}."), ("I prefer {}.", "I avoid {}."), ("{}, please.", "No {}, please."))
+    moved = []
+    for question, offers, other, thing in LIKED_AND_NOT:
+        for liked, not_liked in frames:
+            views = [
+                PairView(question, offers, other, (), (frame.format(thing).capitalize(),))
+                for frame in (liked, not_liked)
+            ]
+            wanted, unwanted = (outcome.margin or 0.0 for _, outcome in sorted(model.compare(views)))
+            moved.append(wanted > unwanted)
+    assert sum(moved) >= 13
+
+
 def test_in_bfloat16_the_model_of_the_package_decides_alike_and_says_so() -> None:
     pairs = [pair for pair in load_pairs("mirror") if pair.tags["split"] == "validation"][:12]
     views = [PairView(pair.question, pair.chosen, pair.rejected, pair.profile[:3], (), pair.user) for pair in pairs]

@@ -26,6 +26,13 @@ class Passage(Frozen):
     situation: Text
     """Subject that both poles write about; of a wish, the phrase it is made of."""
     text: Text
+    denied: bool = False
+    """Whether a wish that is made of a phrase says that the phrase is not wanted."""
+
+    @property
+    def framed(self) -> bool:
+        """Whether this is a wish that is made of a phrase, so that it is known to want it or not."""
+        return self.kind == "wish" and self.situation != self.text
 
 
 @cache
@@ -69,6 +76,6 @@ def write_passages(passages: Iterable[Passage], path: Path) -> None:
     import pyarrow.parquet as parquet
 
     rows = [passage.model_dump() for passage in passages]
-    columns = {name: arrow.array([row[name] for row in rows]) for name in _COLUMNS}
+    columns = {name: arrow.array([row[name] for row in rows]) for name in (*_COLUMNS, "denied")}
     with files.replacing(path) as partial:
         parquet.write_table(arrow.table(columns), partial, compression="zstd", compression_level=19)

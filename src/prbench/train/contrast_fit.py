@@ -11,10 +11,10 @@ from prbench.config import Config
 from prbench.contexts.builder import aspect_line
 from prbench.data.passages import Passage
 from prbench.models.ngrams import NGrams
-from prbench.models.personal.contrast import SEPARATOR, in_bytes, stance_logits
+from prbench.models.personal.contrast import LIMIT, SEPARATOR, in_bytes, stance_logits, wished
 from prbench.models.personal.traits import Floats, TraitReader, Traits
 from prbench.train import gains
-from prbench.train.regression import three_way, two_sided
+from prbench.train.regression import logistic, three_way, two_sided
 from prbench.train.soundness import Sound, fit_flaw, fit_spoilt
 from prbench.train.stance_labels import (
     Axes,
@@ -30,6 +30,8 @@ from prbench.train.unsound import unsound
 from prbench.types import Pair
 
 Tell = Callable[[str], None]
+_ATTITUDE_PENALTY = 0.1
+"""Penalty of the weights that tell a wish from its denial; chosen by frames of sentences that were left out."""
 _ALONE = 0.15
 """Share of mₖ that is kept for an answer alone, since nothing tells which axis decides."""
 
@@ -140,9 +142,11 @@ class Fitting:
             flaw = np.concatenate([np.zeros(len(flaw)), self._tuned.heads.flaw])
         spoils = fit_spoilt(sound, spoilt, self._strangers())
         self._tell(f"soundness: {len(self._material.flawed):,} flawed and {len(spoilt):,} spoilt answers")
-        found = gains.fit(self._held(texts, whole, flaw), self._options.seed)
+        attitude = self._fit_attitude()
+        found = gains.fit(self._held(texts, whole, flaw, attitude), self._options.seed)
         self._tell(found.told)
-        return self._arrays(texts, whole, flaw, found) | {"spoilt": spoils.astype(np.float32)}
+        others = {"spoilt": spoils.astype(np.float32), "attitude": attitude.astype(np.float32)}
+        return self._arrays(texts, whole, flaw, found) | others
 
     def _arrays(self, texts: Floats, whole: TraitWeights, flaw: Floats, found: gains.ReadingGains) -> dict[str, Any]:
         sides, bias = found.answers * whole.sides, found.answers * whole.bias
@@ -232,14 +236,31 @@ class Fitting:
                 labels[place, self._index[axis]] = np.eye(3)[1 + side]
         return three_way(self.grams.rows([text for text, _ in texts]), labels, self._options.reader_penalty)
 
-    def _held(self, texts: Floats, whole: TraitWeights, flaw: Floats) -> gains.HeldReadings:
+    def _fit_attitude(self) -> Floats:
+        """Weights of a statement's vector, and their start, that tell what is wanted from what is not.
+
+        Learned from wishes that are made of phrases, half of them denied, and from the lines of rubrics, which want
+        what they name and weigh as much as the denied wishes do. Without any, all is wanted.
+        """
+        framed = [passage for passage in self._material.passages if passage.framed]
+        denied = sum(passage.denied for passage in framed)
+        if not denied:
+            return np.append(np.zeros(self._encoder.encode(["width"]).shape[1]), 2 * LIMIT)
+        texts = [*(passage.text for passage in framed), *self._lines]
+        labels = np.array([*(not passage.denied for passage in framed), *(True for _ in self._lines)], dtype=np.float64)
+        weights = np.array([*(1.0 for _ in framed), *(denied / len(self._lines) for _ in self._lines)])
+        vectors = self._encoder.encode(texts).astype(np.float64)
+        penalty = np.append(np.full(vectors.shape[1], _ATTITUDE_PENALTY), 1e-6)
+        return logistic(np.hstack([vectors, np.ones((len(vectors), 1))]), labels, weights, penalty)
+
+    def _held(self, texts: Floats, whole: TraitWeights, flaw: Floats, attitude: Floats) -> gains.HeldReadings:
         """Return the readings of the validation split by all that was fitted."""
         held = self._material.held
         rubrics = [tuple(aspect_line(aspect) for aspect in pair.rubric_aspects) for pair in held]
         profiles = {pair.user: tuple(post.text for post in pair.profile) for pair in held}
         users, stated = list(profiles), list(dict.fromkeys(rubrics))
         pairs = [self._held_reader.read(pair.question, (pair.chosen, pair.rejected)) for pair in held]
-        wishes = {lines: self._encoder.encode(list(lines)).sum(0) if lines else 0.0 for lines in stated}
+        wishes = {lines: wished(self._encoder.encode(list(lines)), attitude) if lines else 0.0 for lines in stated}
         near = [
             float(np.sum(wishes[lines] * (one.vector - two.vector)))
             for lines, (one, two) in zip(rubrics, pairs, strict=True)

@@ -11,13 +11,14 @@ adds nothing. What the user prefers is then the mixture
     P(a ≻ b | user) = Σₖ P(k, +) σ(Lₖ) + P(k, −) σ(−Lₖ),
 
 with the log-odds T. What statements say by themselves, whatever the axes, is added to T: how much nearer they are to a
-than to b. What all users prefer goes before taste: F = f(a) − f(b), linear in the tuned vectors or else in the plain
-ones, are the log-odds that b is flawed, where one of them is, and a share q(|F|) of the pairs is decided by that: P = q
-σ(F) + (1 − q) σ(T). To its log-odds is added s = h(b) − h(a), where h = log(1 + eᵘ) and eᵘ is the sum of two odds, each
-log-linear in the counts and their products with the length: that a text is broken (empty, repeated, garbled, pasted),
-and that it answers another question. Of two answers s is nearly 0; where it is not, nothing else counts: the rest is
-weighed by 1 − tanh²(s / 2). Swapping the answers changes the sign of the margin and nothing else. An answer in a list
-has the mean of its margins. Alone it is weighed against the typical answer t.
+than to b, or farther, where they say what is not wanted. What all users prefer goes before taste: F = f(a) − f(b),
+linear in the tuned vectors or else in the plain ones, are the log-odds that b is flawed, where one of them is, and a
+share q(|F|) of the pairs is decided by that: P = q σ(F) + (1 − q) σ(T). To its log-odds is added s = h(b) − h(a), where
+h = log(1 + eᵘ) and eᵘ is the sum of two odds, each log-linear in the counts and their products with the length: that a
+text is broken (empty, repeated, garbled, pasted), and that it answers another question. Of two answers s is nearly 0;
+where it is not, nothing else counts: the rest is weighed by 1 − tanh²(s / 2). Swapping the answers changes the sign of
+the margin and nothing else. An answer in a list has the mean of its margins. Alone it is weighed against the typical
+answer t.
 """
 
 import json
@@ -69,7 +70,7 @@ class Leaning(NamedTuple):
     odds: Floats
     """Log-odds for the second side of each axis, (K)."""
     wish: Floats
-    """The sum of the statements' vectors; zeros where there are none."""
+    """The sum of the statements' vectors, those of what is not wanted taken off; zeros where there are none."""
 
 
 class Contrast:
@@ -110,6 +111,9 @@ class Contrast:
         """Weights of f on the vector and on the tuned one."""
         self._spoilt: Floats = weights["spoilt"].astype(np.float64)
         """Weights of u on what tells, and its start: of broken texts, of misplaced answers, (2, signs + 1)."""
+        wanted = np.append(np.zeros(self.width), 2 * LIMIT)  # what models of earlier versions take every statement for
+        self._attitude: Floats = weights.get("attitude", wanted).astype(np.float64)
+        """Weights of the log-odds that a statement wants what it names on its vector, and their start."""
         self._typical: Floats = weights["typical"].astype(np.float64)
         """m and f of an answer like any other, (K + 1)."""
 
@@ -185,13 +189,24 @@ class Contrast:
                 tuned = None if self._stances is None else stance_logits(self._stances, texts, len(self.axes))
                 odds = odds + text_odds(terms, tuned, gains).sum(0)
         if said and self._near:
-            wish = self._encoder.encode(said).astype(np.float64).sum(0)
+            wish = wished(self._encoder.encode(said).astype(np.float64), self._attitude)
         return Leaning(odds, wish)
 
     def _read_terms(self, text: str) -> Floats:
         row = self.grams.row(text)
         known = self._texts[row.columns].astype(np.float64)
         return np.asarray(np.einsum("t,tks->ks", row.values, known) + self._texts[-1])
+
+
+def wished(vectors: Floats, attitude: Floats) -> Floats:
+    """The sum of statements' vectors, those of what is not wanted taken off.
+
+    Example:
+        >>> coffee, no_tea = [1.0, 0.0], [0.0, 1.0]
+        >>> wished(np.array([coffee, no_tea]), np.array([9.0, -9.0, 0.0])).round(3).tolist()
+        [1.0, -1.0]
+    """
+    return np.asarray(np.tanh((vectors @ attitude[:-1] + attitude[-1]) / 2) @ vectors)
 
 
 def in_bytes(weights: Floats) -> tuple[Any, Any]:
