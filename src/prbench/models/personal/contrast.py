@@ -11,14 +11,14 @@ adds nothing. What the user prefers is then the mixture
     P(a ≻ b | user) = Σₖ P(k, +) σ(Lₖ) + P(k, −) σ(−Lₖ),
 
 with the log-odds T. What statements say by themselves, whatever the axes, is added to T: how much nearer they are to a
-than to b, or farther, where they say what is not wanted. What all users prefer goes before taste: F = f(a) − f(b),
-linear in the tuned vectors or else in the plain ones, are the log-odds that b is flawed, where one of them is, and a
-share q(|F|) of the pairs is decided by that: P = q σ(F) + (1 − q) σ(T). To its log-odds is added s = h(b) − h(a), where
-h = log(1 + eᵘ) and eᵘ is the sum of two odds, each log-linear in the counts and their products with the length: that a
-text is broken (empty, repeated, garbled, pasted), and that it answers another question. Of two answers s is nearly 0;
-where it is not, nothing else counts: the rest is weighed by 1 − tanh²(s / 2). Swapping the answers changes the sign of
-the margin and nothing else. An answer in a list has the mean of its margins. Alone it is weighed against the typical
-answer t.
+than to b, or farther, where they say what is not wanted. Judged pairs say such things too. What all users prefer goes
+before taste: F = f(a) − f(b), linear in the tuned vectors or else in the plain ones, are the log-odds that b is flawed,
+where one of them is, and a share q(|F|) of the pairs is decided by that: P = q σ(F) + (1 − q) σ(T). To its log-odds is
+added s = h(b) − h(a), where h = log(1 + eᵘ) and eᵘ is the sum of two odds, each log-linear in the counts and their
+products with the length: that a text is broken (empty, repeated, garbled, pasted), and that it answers another
+question. Of two answers s is nearly 0; where it is not, nothing else counts: the rest is weighed by 1 − tanh²(s / 2).
+Swapping the answers changes the sign of the margin and nothing else. An answer in a list has the mean of its margins.
+Alone it is weighed against the typical answer t.
 """
 
 import json
@@ -70,7 +70,7 @@ class Leaning(NamedTuple):
     odds: Floats
     """Log-odds for the second side of each axis, (K)."""
     wish: Floats
-    """The sum of the statements' vectors, those of what is not wanted taken off; zeros where there are none."""
+    """The sum of the vectors of statements and of judged pairs, those of what is not wanted taken off; else zeros."""
 
 
 class Contrast:
@@ -94,7 +94,8 @@ class Contrast:
         self._stances = stances
         self._post_gains = TextGains(*weights["post_gains"].astype(np.float64))
         self._plan_gains = TextGains(*weights["plan_gains"].astype(np.float64))
-        self._near, self._alone = (float(gain) for gain in weights["other_gains"])
+        self._near, self._alone, *liked = (float(gain) for gain in weights["other_gains"])
+        self._liked = liked[0] if liked else 0.0  # models of earlier versions take judged pairs by their axes alone
         self._soundness = FlawTrust(*weights["soundness"].astype(np.float64))
         self.axes = {axis: tuple(poles) for axis, poles in axes.items()}
         vocabulary = bytes(weights["vocabulary"]).decode().split(SEPARATOR)
@@ -191,6 +192,11 @@ class Contrast:
         if said and self._near:
             wish = wished(self._encoder.encode(said).astype(np.float64), self._attitude)
         return Leaning(odds, wish)
+
+    def told_by(self, person: Leaning, better: Traits, worse: Traits) -> Leaning:
+        """What is known of a user once they have judged a pair; odds may go beyond their limit."""
+        wish = person.wish + self._liked * (better.vector - worse.vector)
+        return Leaning(person.odds + judged(self.shares(better, worse)), wish)
 
     def _read_terms(self, text: str) -> Floats:
         row = self.grams.row(text)

@@ -13,7 +13,7 @@ from prbench.errors import ModelError
 from prbench.files import checked, load_tensors
 from prbench.models.lists import compare_by_rank
 from prbench.models.personal import artifact
-from prbench.models.personal.contrast import LIMIT, Contrast, Leaning, judged
+from prbench.models.personal.contrast import LIMIT, Contrast, Leaning
 from prbench.models.personal.features import FeatureStore
 from prbench.models.personal.person import keep_judgments
 from prbench.models.personal.traits import TraitReader
@@ -161,11 +161,10 @@ class ContrastRanker:
         if key not in self._persons:
             _make_room(self._persons)
             person = self.contrast.person(key[0], key[1])
-            odds = person.odds
             for shot in shots:
                 better, worse = self._reader.read(shot.question, (shot.chosen, shot.rejected))
-                odds = odds + judged(self.contrast.shares(better, worse))
-            self._persons[key] = person._replace(odds=np.clip(odds, -LIMIT, LIMIT))
+                person = self.contrast.told_by(person, better, worse)
+            self._persons[key] = person._replace(odds=np.clip(person.odds, -LIMIT, LIMIT))
         return self._persons[key]
 
     def _shots(self, user: str | None) -> tuple[Judgment, ...]:
