@@ -1,10 +1,12 @@
 """A model that sees answers together: antisymmetric to the bit, lists, single answers, judged pairs, and its floor."""
 
 import random
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 import tiny_models
 from prbench.config import ModelOptions
@@ -120,6 +122,21 @@ def test_a_judged_pair_moves_the_side_that_decided_it() -> None:
     assert moved[0] > 1.0
     assert moved[1] == pytest.approx(0.0)
     assert judged(np.array([[0.0, 0.1], [0.8, 0.1]]))[0] == pytest.approx(-moved[0])
+
+
+def test_a_judged_pair_says_what_is_liked_beyond_the_axes(trained: Path, tmp_path: Path) -> None:
+    weights, view, found = load_file(trained / "weights.safetensors"), views()[0], []
+    for gains in (weights["other_gains"], weights["other_gains"][:2]):
+        shutil.copytree(trained, tmp_path / str(len(gains)), ignore=shutil.ignore_patterns("SHA256SUMS"))
+        save_file({**weights, "other_gains": gains}, tmp_path / str(len(gains)) / "weights.safetensors")
+        model = load_model(f"personal:{tmp_path / str(len(gains))}")
+        assert isinstance(model, ContrastRanker)
+        better, worse = model._reader.read(view.question, (view.first, view.second))
+        person = model.contrast.told_by(model.contrast.person((), ()), better, worse)
+        found.append((person.wish, better.vector - worse.vector))
+    assert found[0][0] == pytest.approx(0.25 * found[0][1])
+    assert np.abs(found[0][0]).max() > 0
+    assert not found[1][0].any(), "a model of an earlier version answers as it did"
 
 
 def test_it_adapts_to_judgments_and_forgets_them(model: ContrastRanker) -> None:

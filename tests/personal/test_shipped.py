@@ -23,7 +23,7 @@ from prbench.train import TrainConfig, train
 from prbench.train.contrast import ContrastConfig, train_contrast
 from prbench.train.encoder import EncoderConfig
 from prbench.train.tune import adopt_encoder, tune
-from prbench.types import AnswerView, Judgment, Pair, PairView, Post
+from prbench.types import AnswerView, Pair, PairView, Post
 from split_suite import split_pairs, write_suite
 
 VIEWS = [
@@ -268,20 +268,6 @@ def test_the_model_of_the_package_tells_what_is_wanted_from_what_is_not() -> Non
             wanted, unwanted = (outcome.margin or 0.0 for _, outcome in sorted(model.compare(views)))
             moved.append(wanted > unwanted)
     assert sum(moved) >= 13
-
-
-def test_the_model_of_the_package_learns_tastes_that_are_no_axis_from_judged_pairs() -> None:
-    model = rater.load("reference", ModelOptions())
-    assert isinstance(model, ContrastRanker)
-    model.hold_back()
-    view = PairView("What do I order at the harbour?", "Seafood: mussels.", "The lentil soup.", user="ann")
-    liked, other = "Grilled prawns and squid.", "A mushroom risotto."
-    found = []
-    for better, worse in ((liked, other), (other, liked)):
-        model.fit_user("ann", [Judgment(question="What shall I cook?", chosen=better, rejected=worse)])
-        ((_, outcome),) = model.compare([view])
-        found.append(outcome.margin or 0.0)
-    assert found[0] > found[1] + 0.5
 
 
 def test_in_bfloat16_the_model_of_the_package_decides_alike_and_says_so() -> None:
