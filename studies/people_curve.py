@@ -246,7 +246,7 @@ def write_page(path: Path, plan: Plan, kept: Kept) -> Path:
         f"{' '.join(map(str, plan.couples))} --seed {plan.seed}` (`make people-curve`): suite `{record.name}`, "
         f"fingerprint `{record.fingerprint[:12]}`, encoder `{plan.encoder}`. Fewer couples are always among more, the "
         "same for every method. Every method has its defaults at every point and `stances` the recipe of "
-        "`make personal-tuned`, over an encoder tuned on the same couples; test is looked at once per point.",
+        "`make personal-tuned`, over an encoder tuned on the same couples. A command looks at test once per point.",
     ]
     write_whole(path, "\n".join(parts) + "\n")
     return path

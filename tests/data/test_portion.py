@@ -1,14 +1,16 @@
 """A portion of the training material: nested and seeded shares, flipped sides, and a reserve that judges alone read."""
 
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 from pair_factory import make_pair
 from prbench import load_pairs
-from prbench.data.passages import load_passages
+from prbench.data.passages import load_passages, write_passages
 from prbench.data.portion import Portion, couple_of, reserved_pairs, reserved_passages
 from prbench.errors import ConfigError
+from prbench.files import parquet_rows
 from prbench.types import Pair
 
 
@@ -79,3 +81,11 @@ def test_labels_without_an_axis_cannot_be_flipped():
     pair = make_pair()
     with pytest.raises(ConfigError, match="no pair says which axis decides it"):
         Portion(flipped=0.2).pairs([pair], seed=0)
+
+
+def test_wishes_know_whether_they_are_denials_on_disk_too(tmp_path: Path) -> None:
+    shipped = [passage for passage in load_passages() if passage.framed]
+    assert sum(passage.denied for passage in shipped) == len(shipped) / 2
+    assert not any(passage.denied for passage in load_passages() if not passage.framed)
+    write_passages(shipped[:9], tmp_path / "some.parquet")
+    assert [row["denied"] for row in parquet_rows(tmp_path / "some.parquet")] == [one.denied for one in shipped[:9]]

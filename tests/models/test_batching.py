@@ -78,7 +78,7 @@ def test_a_large_file_is_read_once_for_all_processes_until_it_is_written_to(tmp_
 
     monkeypatch.setenv("PRBENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(revision, "_LARGE", 3)
-    monkeypatch.setattr(revision, "_SETTLED_NS", 0)
+    monkeypatch.setattr(revision, "_SETTLED_NS", -(10**10))
     monkeypatch.setattr(revision, "checksum", read)
     monkeypatch.setattr(revision, "_known", {})
     (tmp_path / "model").mkdir()
@@ -89,14 +89,15 @@ def test_a_large_file_is_read_once_for_all_processes_until_it_is_written_to(tmp_
     assert folder_revision(tmp_path / "model") == first
     assert len(reads) == 1
     kept = file.stat()
-    file.write_bytes(b"abd")
-    os.utime(file, ns=(kept.st_atime_ns, kept.st_mtime_ns))  # the same size and, as if nothing was written, time
-    assert folder_revision(tmp_path / "model") != first
+    while file.stat().st_ctime_ns == kept.st_ctime_ns:  # clocks of file systems are coarse
+        file.write_bytes(b"abd")
+        os.utime(file, ns=(kept.st_atime_ns, kept.st_mtime_ns))  # the same size and, as if nothing was written, time
+    second = folder_revision(tmp_path / "model")
+    assert second != first
     revision._known.clear()
     for damaged in (tmp_path / "cache" / "checksums").iterdir():
         damaged.write_text("no checksum")
-    file.write_bytes(b"abc")
-    assert folder_revision(tmp_path / "model") == first
+    assert folder_revision(tmp_path / "model") == second
 
 
 def test_a_file_that_was_just_written_is_read_again_by_the_next_process(tmp_path: Path, monkeypatch):
@@ -106,9 +107,3 @@ def test_a_file_that_was_just_written_is_read_again_by_the_next_process(tmp_path
     (tmp_path / "model.safetensors").write_bytes(b"abc")
     folder_revision(tmp_path)
     assert not (tmp_path / "cache" / "checksums").exists()
-
-
-@given(LENGTHS, st.integers(1, 1000))
-def test_no_item_is_mostly_padding(lengths, budget):
-    for batch in plan_batches(lengths, budget):
-        assert all(lengths[batch[0]] - lengths[index] <= 64 for index in batch)

@@ -132,7 +132,10 @@ def test_a_judged_pair_says_what_is_liked_beyond_the_axes(trained: Path, tmp_pat
         model = load_model(f"personal:{tmp_path / str(len(gains))}")
         assert isinstance(model, ContrastRanker)
         better, worse = model._reader.read(view.question, (view.first, view.second))
-        person = model.contrast.told_by(model.contrast.person((), ()), better, worse)
+        nobody = model.contrast.person((), ())
+        person = model.contrast.told_by(nobody, [(better, worse)])
+        often = model.contrast.told_by(nobody, [(better, worse)] * 500)
+        assert np.linalg.norm(often.wish) <= 4.0001, "no number of pairs outweighs everything"
         found.append((person.wish, better.vector - worse.vector))
     assert found[0][0] == pytest.approx(0.25 * found[0][1])
     assert np.abs(found[0][0]).max() > 0

@@ -130,6 +130,21 @@ def test_the_lower_layers_read_a_text_once_for_all_encoders(trained: Path, monke
     assert len(base._lower) <= 16, "the states of many texts are not kept"
 
 
+def test_no_text_is_left_in_any_encoder_once_it_is_forgotten(trained: Path) -> None:
+    model = rater.load(str(trained / "model"), ModelOptions())
+    assert isinstance(model, ContrastRanker)
+    model.hold_back()
+    next(model.compare([PairView("Which tea?", "blue tea is good.", "red tea is good.", VIEWS[0].posts, ("blue",))]))
+    stores = [store for store in model._encoders if store is not None]
+    inner = [getattr(store.encoder, "_encoder", store.encoder) for store in stores]
+    assert len(inner) == 3
+    assert not any(encoder._vectors or encoder._tokens for encoder in inner), "they are kept once, and bounded"
+    assert any(encoder._lower for encoder in inner)
+    model.forget()
+    assert not any(encoder._lower for encoder in inner)
+    assert not any(store._held for store in stores)
+
+
 def test_a_package_with_a_file_missing_is_named(trained: Path, tmp_path: Path) -> None:
     shipped.pack(trained / "model", tmp_path / "packed")
     (tmp_path / "packed" / "answers" / "delta.safetensors").unlink()

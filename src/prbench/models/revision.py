@@ -7,6 +7,7 @@ gigabytes at each start would take longer than many a run.
 
 import contextlib
 import hashlib
+import os
 import re
 import time
 from collections.abc import Collection
@@ -38,7 +39,7 @@ class FileState(NamedTuple):
     size: int
     written_ns: int
     changed_ns: int
-    """Time of the last change, of which no program can choose the date."""
+    """Time of the last change of content or state; on POSIX no program can choose its date."""
 
 
 _known: dict[FileState, str] = {}
@@ -74,27 +75,28 @@ def _matters(file: Path) -> bool:
 
 
 def _digest(file: Path) -> str:
-    state = _state(file)
+    began, state = time.time_ns(), _state(file)
     if state not in _known:
-        large = state.size >= _LARGE
-        _known[state] = _kept_digest(file, state) if large else checksum(file, raises=ModelError)
+        large = state.size >= _LARGE and os.name == "posix"
+        _known[state] = _kept_digest(file, state, began) if large else checksum(file, raises=ModelError)
     return _known[state]
 
 
 def _state(file: Path) -> FileState:
     status = file.stat()
-    changed = max(status.st_mtime_ns, status.st_ctime_ns)
-    return FileState(str(file.resolve()), status.st_ino, status.st_size, status.st_mtime_ns, changed)
+    times = (status.st_mtime_ns, status.st_ctime_ns)
+    return FileState(str(file.resolve()), status.st_ino, status.st_size, *times)
 
 
-def _kept_digest(file: Path, state: FileState) -> str:
+def _kept_digest(file: Path, state: FileState, began_ns: int) -> str:
     """The checksum of a large file, from the cache folder where it was read in the same state before."""
     kept = cache_folder() / "checksums" / hashlib.sha256(repr(tuple(state)).encode()).hexdigest()
     with contextlib.suppress(PrbenchError):
         if _CHECKSUM.fullmatch(found := read_text(kept)):
             return found
     found = checksum(file, raises=ModelError)
-    if time.time_ns() - state.changed_ns > _SETTLED_NS and _state(file) == state:
-        with contextlib.suppress(PrbenchError):  # a cache that cannot be written is read again
+    settled = began_ns - max(state.written_ns, state.changed_ns) > _SETTLED_NS
+    if settled and _state(file) == state:
+        with contextlib.suppress(PrbenchError):  # where the cache cannot be written, the file is read again
             write_whole(kept, found)
     return found

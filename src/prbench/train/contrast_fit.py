@@ -117,6 +117,7 @@ class Fitting:
     ) -> None:
         self._options, self._encoder, self._tuned, self._tell = options, encoder, tuned, tell
         self._index = {axis: place for place, axis in enumerate(material.axes.poles)}
+        self._wishes = [passage for passage in material.passages if passage.kind == "wish"]  # of whatever axis
         passages = [passage for passage in material.passages if passage.axis in self._index]
         self._material = material._replace(passages=passages)
         self._answers = answer_stances(material.pairs, material.axes)
@@ -146,6 +147,7 @@ class Fitting:
         spoils = fit_spoilt(sound, spoilt, self._strangers())
         self._tell(f"soundness: {len(self._material.flawed):,} flawed and {len(spoilt):,} spoilt answers")
         attitude = self._fit_attitude()
+        self._tell(f"wanted or not: {sum(wish.framed for wish in self._wishes):,} wishes and their denials")
         found = gains.fit(self._held(texts, whole, flaw, attitude), self._options.seed)
         self._tell(found.told)
         others = {"spoilt": spoils.astype(np.float32), "attitude": attitude.astype(np.float32)}
@@ -245,7 +247,7 @@ class Fitting:
         Learned from wishes that are made of phrases, half of them denied, and from the lines of rubrics, which want
         what they name and weigh as much as the denied wishes do. Without any, all is wanted.
         """
-        framed = [passage for passage in self._material.passages if passage.framed]
+        framed = [passage for passage in self._wishes if passage.framed]
         denied = sum(passage.denied for passage in framed)
         if not denied:
             return np.append(np.zeros(self._encoder.encode(["width"]).shape[1]), 2 * LIMIT)

@@ -43,19 +43,15 @@ def longest(item: Item) -> int:
 def plan_batches(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
     """Group positions, longest first, so that each group's padded tokens stay within the budget.
 
-    An item longer than the budget gets a batch of its own, and one that would be mostly padding begins a new one.
+    An item longer than the budget gets a batch of its own.
 
     Example:
         >>> plan_batches([2, 9, 3, 3], batch_tokens=6)
         [[1], [2, 3], [0]]
-        >>> plan_batches([120, 20, 130], batch_tokens=2048)
-        [[2, 0], [1]]
     """
     batches: list[list[int]] = []
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
-        most = lengths[batches[-1][0]] if batches else 0
-        fits = most * (len(batches[-1]) + 1) <= batch_tokens if batches else False
-        if fits and most - lengths[index] <= _MOST_PADDING:
+        if batches and lengths[batches[-1][0]] * (len(batches[-1]) + 1) <= batch_tokens:
             batches[-1].append(index)
         else:
             batches.append([index])
@@ -76,8 +72,6 @@ def fitting_tokens(batch_tokens: int, device: Any) -> int:
 
 
 _PROCESSOR_TOKENS = 2048
-_MOST_PADDING = 64
-"""Tokens of padding in an item from which on a pass of its own costs less."""
 
 
 def score_all(

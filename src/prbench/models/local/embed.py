@@ -101,6 +101,16 @@ class SentenceEncoder:
             return np.zeros((0, int(self.checkpoint.config.get_text_config().hidden_size)), dtype=np.float32)
         return np.stack([self._vectors[text] for text in texts])
 
+    def release(self) -> None:
+        """Drop the vectors of all texts that were embedded, for who keeps them elsewhere."""
+        self._vectors.clear()
+        self._tokens.clear()
+
+    def forget(self) -> None:
+        """Drop all that was made of texts."""
+        self.release()
+        self._lower = {}
+
     def token_count(self, text: str) -> int:
         """Tokens of a text that has been embedded."""
         return self._tokens[text]

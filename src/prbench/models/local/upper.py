@@ -64,6 +64,11 @@ class UpperEncoder(SentenceEncoder):
             add_delta(found, learned)
         return found.to(self._base._model.dtype).eval()
 
+    def forget(self) -> None:
+        """Drop all that was made of texts, here and in the layers below."""
+        super().forget()
+        self._base.forget()
+
     @property
     def _device(self) -> Any:
         return self._base._device

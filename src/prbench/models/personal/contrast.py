@@ -39,6 +39,8 @@ LIMIT = 6.0
 """Log-odds of a side beyond which no reading goes."""
 DOUBT = 0.02
 """ε: how probable either side is at least, so that no text settles an axis by itself."""
+_MOST_LIKED = 4.0
+"""Statements that all judged pairs together weigh as much as, at most."""
 _DOUBT = 1.0
 """Level that u must exceed for an answer alone."""
 _SURE = 6.0
@@ -193,10 +195,12 @@ class Contrast:
             wish = wished(self._encoder.encode(said).astype(np.float64), self._attitude)
         return Leaning(odds, wish)
 
-    def told_by(self, person: Leaning, better: Traits, worse: Traits) -> Leaning:
-        """What is known of a user once they have judged a pair; odds may go beyond their limit."""
-        wish = person.wish + self._liked * (better.vector - worse.vector)
-        return Leaning(person.odds + judged(self.shares(better, worse)), wish)
+    def told_by(self, person: Leaning, pairs: Sequence[tuple[Traits, Traits]]) -> Leaning:
+        """What is known of a user once they have judged pairs, the better answer first; all within limits."""
+        odds = person.odds + sum((judged(self.shares(*pair)) for pair in pairs), np.zeros(len(self.axes)))
+        liked = self._liked * sum((better.vector - worse.vector for better, worse in pairs), np.zeros(self.width))
+        liked = liked * min(1.0, _MOST_LIKED / max(float(np.linalg.norm(liked)), 1e-12))
+        return Leaning(np.clip(odds, -LIMIT, LIMIT), person.wish + liked)
 
     def _read_terms(self, text: str) -> Floats:
         row = self.grams.row(text)

@@ -6,14 +6,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from prbench.config import ModelOptions
 from prbench.errors import ModelError
 from prbench.files import checked, load_tensors
 from prbench.models.lists import compare_by_rank
 from prbench.models.personal import artifact
-from prbench.models.personal.contrast import LIMIT, Contrast, Leaning
+from prbench.models.personal.contrast import Contrast, Leaning
 from prbench.models.personal.features import FeatureStore
 from prbench.models.personal.person import keep_judgments
 from prbench.models.personal.traits import TraitReader
@@ -160,11 +158,9 @@ class ContrastRanker:
         key = (tuple(post.text for post in view.posts), view.plan, shots)
         if key not in self._persons:
             _make_room(self._persons)
-            person = self.contrast.person(key[0], key[1])
-            for shot in shots:
-                better, worse = self._reader.read(shot.question, (shot.chosen, shot.rejected))
-                person = self.contrast.told_by(person, better, worse)
-            self._persons[key] = person._replace(odds=np.clip(person.odds, -LIMIT, LIMIT))
+            read = [self._reader.read(shot.question, (shot.chosen, shot.rejected)) for shot in shots]
+            pairs = [(better, worse) for better, worse in read]
+            self._persons[key] = self.contrast.told_by(self.contrast.person(key[0], key[1]), pairs)
         return self._persons[key]
 
     def _shots(self, user: str | None) -> tuple[Judgment, ...]:

@@ -9,7 +9,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,17 @@ def encoder_revision(encoder: Any) -> str:
     """Return the revision of an encoder's weights: their hash where it has a checkpoint, else its name."""
     inner = getattr(encoder, "encoder", encoder)
     return str(getattr(getattr(inner, "checkpoint", None), "revision", "") or inner.name)
+
+
+@runtime_checkable
+class Forgetting(Protocol):
+    """An encoder that keeps what it made of texts."""
+
+    def release(self) -> None:
+        """Drop the vectors of all texts that were embedded."""
+
+    def forget(self) -> None:
+        """Drop all that was made of texts."""
 
 
 class FeatureStore:
@@ -101,9 +112,11 @@ class FeatureStore:
         self._held, self._most = {}, most
 
     def forget(self) -> None:
-        """Drop all vectors that were computed since `hold_back`."""
+        """Drop all vectors that were computed since `hold_back`, and what the encoder made of texts."""
         if self._held is not None:
             self._held.clear()
+        if isinstance(self.encoder, Forgetting):
+            self.encoder.forget()
 
     def _from_memory(self, keys: Sequence[bytes], texts: Sequence[str], held: dict[bytes, Vectors]) -> Vectors:
         missing = {
@@ -111,6 +124,8 @@ class FeatureStore:
         }
         if missing:
             held.update(zip(missing, np.asarray(self.encoder.encode(list(missing.values())), np.float32), strict=True))
+            if isinstance(self.encoder, Forgetting):
+                self.encoder.release()  # else it would keep them too, without a bound
         found = [held[key] if key in held else np.asarray(self._disk_row(key)) for key in keys]
         while len(held) > self._most:
             del held[next(iter(held))]

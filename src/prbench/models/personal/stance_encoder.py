@@ -63,6 +63,14 @@ class StanceEncoder:
         """Return the seconds that the tuned encoder would take for texts of so many tokens."""
         return float(self._encoder.foreseen_seconds(tokens, length))  # type: ignore[attr-defined]
 
+    def release(self) -> None:
+        """Drop the vectors of all texts that were embedded."""
+        self._encoder.release()  # type: ignore[attr-defined]
+
+    def forget(self) -> None:
+        """Drop all that was made of texts."""
+        self._encoder.forget()  # type: ignore[attr-defined]
+
     def encode(self, texts: Sequence[str]) -> Vectors:
         """P(first pole) of every axis, then P(second pole) of every axis, one row each."""
         vectors = self._encoder.encode(texts)
