@@ -168,7 +168,7 @@ def test_precision_moves_scores_a_little_and_stands_on_the_card(trained: dict[st
     address = f"personal:{trained['user-bt']}"
     plain, half = load_model(address), load_model(address, ModelOptions(dtype="bfloat16"))
     full, rounded = np.array(_scores(plain, _views())), np.array(_scores(half, _views()))
-    assert 0 < np.abs(full - rounded).max() < 0.1 * full.std()  # three digits of eight
+    assert 0 < np.abs(full - rounded).max() < 0.2 * full.std()  # three digits of eight
     assert (half.card.parameters["dtype"], half.card.identity != plain.card.identity) == ("bfloat16", True)
     assert "dtype" not in plain.card.parameters, "runs of before continue"
 

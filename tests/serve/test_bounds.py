@@ -362,7 +362,7 @@ def test_what_was_not_reached_before_its_deadline_is_not_begun():
 
 
 def test_a_client_says_how_long_it_waits(start):
-    with start(Reader(speed=20_000), context="none") as client:
+    with start(Reader(speed=8_000), context="none") as client:
         client.post("/score", json={"items": [{"question": "Tea?", "answer": "z" * 4_000}]})
         body = {"items": [{"question": "Tea?", "answer": "x" * 11_999}, {"question": "Tea?", "answer": "y" * 11_999}]}
         refused = client.post("/score", json=body, headers={"Prefer": "respond-async, wait=1"})
