@@ -14,7 +14,7 @@ from prbench.errors import ModelError
 from prbench.models import load_model
 from prbench.models.lists import OneByOne, alone, as_ranker
 from prbench.models.personal import rater, traits
-from prbench.models.personal.contrast import FlawTrust, judged, margin, taste, weighed
+from prbench.models.personal.contrast import FlawTrust, judged, margin, stated_odds, taste, weighed
 from prbench.models.personal.contrast_ranker import ContrastRanker
 from prbench.run.work import orders_of
 from prbench.train.contrast import ContrastConfig, train_contrast
@@ -142,6 +142,29 @@ def test_a_judged_pair_says_what_is_liked_beyond_the_axes(trained: Path, tmp_pat
     assert not found[1][0].any(), "a model of an earlier version answers as it did"
 
 
+def test_posts_say_what_is_liked_beyond_the_axes(trained: Path, tmp_path: Path) -> None:
+    weights, posts, found = load_file(trained / "weights.safetensors"), ("I was glad of the tea.", "So was she."), []
+    for gains in (weights["other_gains"], weights["other_gains"][:3]):
+        shutil.copytree(trained, tmp_path / str(len(gains)), ignore=shutil.ignore_patterns("SHA256SUMS"))
+        save_file({**weights, "other_gains": gains}, tmp_path / str(len(gains)) / "weights.safetensors")
+        model = load_model(f"personal:{tmp_path / str(len(gains))}")
+        assert isinstance(model, ContrastRanker)
+        found.append(model.contrast.person(posts, ()))
+        mean = model._encoder.encode(list(posts)).mean(0)
+    assert found[0].wish == pytest.approx(mean, abs=1e-6)
+    assert not found[1].wish.any(), "a model of an earlier version answers as it did"
+    assert found[0].odds == pytest.approx(found[1].odds)
+
+
+def test_a_statement_is_read_by_its_vector_and_a_denial_turns_it() -> None:
+    coffee, no_coffee = np.array([1.0, 0.0]), np.array([0.8, 0.6])
+    attitude, stated = np.array([0.0, -20.0, 6.0]), np.zeros((3, 1, 2))
+    stated[0, 0], stated[-1, 0] = (-4.0, 4.0), (-4.0, -4.0)
+    ((wanted,), (denied,)) = stated_odds(np.stack([coffee, no_coffee]), attitude, stated)
+    assert wanted > 1
+    assert denied < -0.5
+
+
 def test_it_adapts_to_judgments_and_forgets_them(model: ContrastRanker) -> None:
     view = views()[0]
     stranger = PairView(view.question, view.first, view.second, (), (), "ann")
@@ -213,7 +236,7 @@ def test_what_is_still_to_be_embedded_is_foreseen(
     fresh = model.fresh_texts(prompts)
     assert fresh
     posts = {message.content for prompt in prompts for message in prompt.messages if message.role == "post"}
-    assert not fresh & posts  # read by their terms, and not embedded
+    assert posts <= fresh, "posts say something by their vectors too"
     assert model.foreseen_seconds(1000, 100) > model.foreseen_seconds(10, 100) > 0
     list(model.compare(views()))
     assert model.fresh_texts(prompts) == set()

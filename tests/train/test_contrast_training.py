@@ -6,6 +6,7 @@ import pytest
 
 import tiny_models
 from pair_factory import make_pair
+from prbench.data.passages import load_forms
 from prbench.errors import ConfigError, DataError, RunError
 from prbench.models.personal import artifact
 from prbench.train.contrast import ContrastConfig, train_contrast
@@ -54,6 +55,28 @@ def test_spoilt_answers_are_of_every_kind_and_the_same_for_a_seed() -> None:
     assert any(one.spoilt in answers and one.sound != one.spoilt for one in made), "off the subject"
     shorter = {shortened(text) for text in answers} - answers
     assert any(one.spoilt in shorter for one in made) == bool(shorter), "off the subject and short"
+
+
+def test_other_forms_are_spoilt_too_and_what_no_rule_changed_is_left_out() -> None:
+    pairs = split_pairs("train")
+    forms = [("Butter or oil?", "Butter"), ("Name two.", "Ann\nBob\nand so on for a while")]
+    made = [one for one in unsound(pairs, 0, forms) if one.question in dict(forms)]
+    assert {one.question for one in made} == set(dict(forms))
+    assert not any(one.spoilt == dict(forms)[one.question] for one in made)
+    assert any(one.spoilt in dict(forms).values() for one in made), "an answer to the other question"
+    assert list(unsound((), 0, forms[:1])) == [one for one in unsound((), 0, forms[:1]) if one.spoilt != "Butter"]
+
+
+def test_a_held_out_answer_of_one_word_does_not_stand_against_the_forms_that_ship(tmp_path: Path) -> None:
+    base = tiny_models.save_encoder(tmp_path / "base")
+    assert "Adverb" in {answer for _, answer in load_forms()}
+    held, word = split_pairs("validation"), "Adverb."
+    long = held[0].chosen
+    held = [one.model_copy(update={"chosen": word}) if one.chosen == long else one for one in held]
+    held = [one.model_copy(update={"rejected": word}) if one.rejected == long else one for one in held]
+    suite = str(write_suite(tmp_path / "suite.jsonl", [*split_pairs("train"), *held]))
+    options = ContrastConfig(encoder=f"embed:{base}", also="", folds=2)
+    assert train_contrast(options, tmp_path / "model", suite=suite).training.extra_texts >= len(load_forms())
 
 
 def test_the_same_training_gives_the_same_weights_and_a_leak_is_refused(tmp_path: Path) -> None:

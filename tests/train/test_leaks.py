@@ -3,7 +3,7 @@
 import pytest
 
 from prbench.data import load_pairs
-from prbench.data.passages import load_passages
+from prbench.data.passages import load_forms, load_passages
 from prbench.errors import DataError
 from prbench.train.leaks import check_apart, check_splits
 from prbench.types import Pair, Post
@@ -84,7 +84,8 @@ def test_other_texts_are_held_against_every_split_also_if_they_come_one_by_one()
 def test_what_the_package_ships_is_apart() -> None:
     everything = load_pairs("mirror")
     train = [pair for pair in everything if pair.tags["split"] == "train"]
-    check_splits(train, everything, "validation", extra=[passage.text for passage in load_passages()])
+    forms = [text for form in load_forms() for text in form]
+    check_splits(train, everything, "validation", extra=[*(passage.text for passage in load_passages()), *forms])
 
 
 def test_a_text_that_shares_eight_words_in_a_row_with_a_held_out_one_is_refused() -> None:

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from prbench import files
+from prbench.errors import DataError
 from prbench.types import Frozen, Text
 
 _FILE = Path(__file__).parent / "embedded" / "training" / "passages.parquet"
+_FORMS = _FILE.with_name("forms.parquet")
 _COLUMNS = ("axis", "pole", "kind", "situation", "text")
 
 
@@ -35,6 +37,15 @@ class Passage(Frozen):
         return self.kind == "wish" and self.situation != self.text
 
 
+class WrittenAnswer(Frozen):
+    """A question with a sound answer of a form that the suite's answers do not have."""
+
+    question: Text
+    answer: Text
+    form: Text
+    """A few words for people: a list, a verse, one word."""
+
+
 @cache
 def load_passages() -> tuple[Passage, ...]:
     """The passages that ship with the package.
@@ -44,6 +55,18 @@ def load_passages() -> tuple[Passage, ...]:
         ['money', 'time']
     """
     return tuple(Passage.model_construct(**row) for row in files.parquet_rows(_FILE, hint="install the package again"))
+
+
+@cache
+def load_forms() -> tuple[tuple[str, str], ...]:
+    """Questions and sound answers of many forms, that ship with the package: lists, code, tables, verse, a word.
+
+    Example:
+        >>> "Adverb" in dict(load_forms()).values()
+        True
+    """
+    rows = files.parquet_rows(_FORMS, hint="install the package again")
+    return tuple((row["question"], row["answer"]) for row in rows)
 
 
 def read_sources(paths: Iterable[Path]) -> list[Passage]:
@@ -72,10 +95,26 @@ def _of_question(row: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
 
 def write_passages(passages: Iterable[Passage], path: Path) -> None:
     """Write passages as one Parquet file; the same passages give the same bytes."""
+    _write([passage.model_dump() for passage in passages], (*_COLUMNS, "denied"), path)
+
+
+def write_forms(sources: Iterable[Path], path: Path) -> None:
+    """Write questions and answers that were written, one a line, as one Parquet file."""
+    rows = []
+    for source in sources:
+        for number, line in files.read_lines(source):
+            place = f"{source}, line {number}"
+            with files.checked(place, raises=DataError, hint="give it question, answer and form"):
+                rows.append(WrittenAnswer.model_validate(files.parse_json(line, place)).model_dump())
+    _write(rows, ("question", "answer"), path)
+
+
+def _write(rows: Iterable[Mapping[str, Any]], names: Iterable[str], path: Path) -> None:
+    """Write columns of rows; the same rows give the same bytes."""
     import pyarrow as arrow
     import pyarrow.parquet as parquet
 
-    rows = [passage.model_dump() for passage in passages]
-    columns = {name: arrow.array([row[name] for row in rows]) for name in (*_COLUMNS, "denied")}
+    rows = list(rows)
+    columns = {name: arrow.array([row[name] for row in rows]) for name in names}
     with files.replacing(path) as partial:
         parquet.write_table(arrow.table(columns), partial, compression="zstd", compression_level=19)

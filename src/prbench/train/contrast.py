@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from prbench.data import Suite, load_pairs
-from prbench.data.passages import load_passages
+from prbench.data.passages import load_forms, load_passages
 from prbench.data.portion import Portion
 from prbench.errors import ConfigError, ModelError, RunError
 from prbench.files import checked, load_tensors, read_json
@@ -22,7 +22,7 @@ from prbench.models.personal import artifact
 from prbench.models.personal.contrast import NAME
 from prbench.models.personal.stance_encoder import AXES, HEAD
 from prbench.train.contrast_fit import AnswerHeads, ContrastConfig, Fitting, Material, Tell, TraitWeights, TunedReaders
-from prbench.train.leaks import check_splits
+from prbench.train.leaks import RUN, check_splits
 from prbench.train.stance_labels import Axes
 from prbench.train.train import learned_from, of_split
 from prbench.train.tune import Adopted, adopt_encoder, taught, tuned_on
@@ -83,7 +83,7 @@ def train_contrast(
             users=len({pair.user for pair in pairs}),
             questions=len({pair.question for pair in pairs}),
             aspects=True,
-            extra_texts=len({passage.text for passage in material.passages}),
+            extra_texts=len({passage.text for passage in material.passages}) + len(material.forms),
             portion=taught(portion, stances, answers, tuned_on(options.encoder)),
             seed=options.seed,
         ),
@@ -109,8 +109,11 @@ def _material(options: ContrastConfig, everything: Suite, split: str, validation
     generic = load_pairs(options.also) if options.also else ()
     flawed, held_flawed = (portion.unowned(of_split(generic, name)) if generic else [] for name in (split, validation))
     passages = portion.written(load_passages(), options.seed)
-    check_splits([*pairs, *flawed], everything, validation, extra=[passage.text for passage in passages])
-    return Material(Axes.of(pairs), pairs, flawed, passages, of_split(everything, validation), held_flawed)
+    whole = [text for form in load_forms() for text in form if len(text.split()) >= RUN]  # "Yes." gives nothing away
+    extra = [*(passage.text for passage in passages), *whole]
+    check_splits([*pairs, *flawed], everything, validation, extra=extra)
+    held = of_split(everything, validation)
+    return Material(Axes.of(pairs), pairs, flawed, passages, held, held_flawed, load_forms())
 
 
 def _measured(out: Path, record: artifact.PersonalRecord, held: Sequence[Pair], split: str) -> artifact.PersonalRecord:

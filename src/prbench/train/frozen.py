@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from prbench.models.local.embed import through
+from prbench.models.local import packing
 from prbench.models.local.precision import Products, multiplying
 
 _TOGETHER = 32
@@ -41,11 +41,9 @@ class FrozenStates:
         """The last states of some texts by their tokens, (N, T, width), and which of them are there, (N, T)."""
         texts = [tuple(map(int, one)) for one in ids]
         self.prepare(texts)
-        states = nn.utils.rnn.pad_sequence([self._kept[text].float() for text in texts], batch_first=True)
-        mask = _mask(texts)
         with multiplying(self._products):
-            found: Tensor = through(states, mask, self._blocks[self._frozen :])
-        return found.float(), mask
+            found = self._through([self._kept[text].float() for text in texts], self._blocks[self._frozen :])
+        return nn.utils.rnn.pad_sequence(found, batch_first=True).float(), _mask(texts)
 
     @property
     def _blocks(self) -> Any:
@@ -55,12 +53,12 @@ class FrozenStates:
         learning = self._model.training
         self._model.eval()
         with torch.no_grad(), multiplying(self._products):
-            ids = nn.utils.rnn.pad_sequence([torch.tensor(text) for text in texts], batch_first=True)
-            states = self._model.embeddings(input_ids=ids)
-            states = through(states, _mask(texts), self._blocks[: self._frozen])
-        for text, found in zip(texts, states, strict=True):
-            self._kept[text] = found[: len(text)].half()
+            states = self._through(packing.embedded(self._model, texts, "cpu"), self._blocks[: self._frozen])
+        self._kept.update((text, found.half()) for text, found in zip(texts, states, strict=True))
         self._model.train(learning)
+
+    def _through(self, states: Sequence[Tensor], blocks: Any) -> list[Tensor]:
+        return packing.through(states, blocks, packed=packing.is_packed(self._model))
 
 
 def _mask(texts: Sequence[Sequence[int]]) -> Tensor:

@@ -26,10 +26,15 @@ class TextReading(NamedTuple):
 
     terms: Floats
     tuned: Floats | None
+    vectors: Floats | None = None
+    """Log-odds for the second side by plain vectors, (N, K), of statements."""
 
     def odds(self, gains: TextGains) -> Floats:
         """Log-odds for the second side of each axis, (K)."""
-        return np.asarray(np.clip(text_odds(self.terms, self.tuned, gains).sum(0), -LIMIT, LIMIT))
+        found = text_odds(self.terms, self.tuned, gains).sum(0)
+        if self.vectors is not None:
+            found = found + gains.vectors * self.vectors.sum(0)
+        return np.asarray(np.clip(found, -LIMIT, LIMIT))
 
 
 class ReadPairs(NamedTuple):
@@ -83,15 +88,16 @@ class ReadingGains(NamedTuple):
         )
         return (
             f"gains by terms and by tuned encoders: answers {answers}, posts {posts}, statements {plan}; "
-            f"statements by nearness {self.near:.1f}, flaws {self.soundness.trust:.1f}"
+            f"statements by plain vectors {self.plan.vectors:.1f} and by nearness {self.near:.1f}, "
+            f"flaws {self.soundness.trust:.1f}"
         )
 
 
 def fit(held: HeldReadings, seed: int) -> ReadingGains:
     """Fit all gains on the validation split."""
-    found = _least(lambda logs: _taste_loss(held, np.exp(logs)), np.log([1, 0.5, 2, 1, 1, 2, 1, 1, _NEAR]))
+    found = _least(lambda logs: _taste_loss(held, np.exp(logs)), np.log([1, 0.5, 2, 1, 1, 2, 1, 1, 1, _NEAR]))
     answers, tuned, *rest = (float(gain) for gain in np.exp(found))
-    gains = ReadingGains(answers, tuned, TextGains(*rest[:3]), TextGains(*rest[3:6]), rest[6], FlawTrust(1, 1, 1))
+    gains = ReadingGains(answers, tuned, TextGains(*rest[:3]), TextGains(*rest[3:7]), rest[7], FlawTrust(1, 1, 1))
     shown = _shown(held, gains, seed)
     sound = np.exp(_least(lambda logs: _sound_loss(shown, np.exp(logs)), np.log([1.0, 1.0, 2.0])))
     return gains._replace(soundness=FlawTrust(*map(float, sound)))
@@ -106,7 +112,7 @@ def tastes(logits_N2K: Floats, odds_NK: Floats) -> Floats:
 
 
 def _taste_loss(held: HeldReadings, gains: Floats) -> float:
-    posts, plan, near = TextGains(*gains[2:5]), TextGains(*gains[5:8]), gains[8]
+    posts, plan, near = TextGains(*gains[2:5]), TextGains(*gains[5:9]), gains[9]
     logits = held.pairs.logits(gains[0], gains[1])
     people = np.array([one.odds(posts) for one in held.people])[held.users]
     stated = np.array([one.odds(plan) for one in held.rubrics])[held.stated]

@@ -10,7 +10,7 @@ from prbench.types import Pair
 _WORDS = re.compile(r"\w+")
 
 
-_RUN = 8
+RUN = 8
 """Words in a row that no text of one's own shares with another by chance."""
 HELD_OUT = ("validation", "test")
 NEW_QUESTIONS = "seen-users"
@@ -64,7 +64,7 @@ def check_apart(
     held = {run for text in texts(held_out, posts=users) for run in _word_runs(text)} if extra else set()
     if taken := next((text for text in extra if held.intersection(_word_runs(text))), None):
         raise DataError(
-            f"a text beside the training split shares {_RUN} words in a row with the {what} split: {taken[:80]!r}",
+            f"a text beside the training split shares {RUN} words in a row with the {what} split: {taken[:80]!r}",
             hint="write it anew without reading what models are tested on",
         )
 
@@ -86,4 +86,4 @@ def _plain(text: str) -> str:
 
 def _word_runs(text: str) -> set[tuple[str, ...]]:
     found = _WORDS.findall(text.lower())
-    return {tuple(found[start : start + _RUN]) for start in range(len(found) - _RUN + 1)}
+    return {tuple(found[start : start + RUN]) for start in range(len(found) - RUN + 1)}

@@ -23,6 +23,9 @@ _TIES = [0, 1, 2, _SIGNS, _SIGNS + 1, _SIGNS + 2]
 _RARER = (1.0, 0.5)
 """Differences by which the log-odds of broken texts and of misplaced answers are lower than among the examples; chosen
 on validation."""
+_FORMS_WEIGHT = (1.0, 0.3)
+"""Weights of a sound answer of another form beside those of the suite, for broken texts and for misplaced answers: a
+verse or a title shares little with the request for it. Chosen on validation."""
 _NEVER = -20.0
 """Log-odds of a kind that no example was made of."""
 
@@ -35,6 +38,8 @@ class Sound(NamedTuple):
     flawed: Sequence[Pair]
     asked: Sequence[tuple[str, str]]
     """Questions and sound answers."""
+    forms: Sequence[tuple[str, str]]
+    """Questions and sound answers of other kinds: lists, code, verse, a word."""
     reader: TraitReader
 
 
@@ -62,7 +67,7 @@ def fit_spoilt(sound: Sound, spoilt: Sequence[Unsound], strangers: Mapping[str, 
 
     A sound answer to another question is as well made as any; only what ties it to the question tells it. So the two
     kinds are told apart from sound answers each by its own signs. A first sentence counts as sound: being short is no
-    fault.
+    fault. Nor is being a list, code or verse.
 
     Args:
         sound: Material that is learned from.
@@ -70,11 +75,13 @@ def fit_spoilt(sound: Sound, spoilt: Sequence[Unsound], strangers: Mapping[str, 
         strangers: For each question a reader that has not seen its answers.
     """
     asked = sorted({(question, text) for question, answer in sound.asked for text in (answer, shortened(answer))})
+    asked += sound.forms
     answers = {answer for _, answer in asked}
-    sound.reader.prepare([*(one.spoilt for one in spoilt), *answers])
-    made = telling(_dense([(one.question, one.spoilt, one.posts) for one in spoilt], strangers))
+    sound.reader.prepare([*(one.spoilt for one in spoilt), *answers, *(question for question, _ in asked)])
+    made = telling(*_read([(one.question, one.spoilt, one.posts) for one in spoilt], strangers))
     misplaced = np.array([one.spoilt in answers for one in spoilt])
-    good = telling(_dense([(question, answer, ()) for question, answer in asked], strangers))
+    strange = np.arange(len(asked)) >= len(asked) - len(sound.forms)
+    good = telling(*_read([(question, answer, ()) for question, answer in asked], strangers))
     found = np.zeros((2, 2 * _SIGNS + 1))
     kinds = ((~misplaced, list(range(2 * _SIGNS))), (misplaced, _TIES))  # the other counts are manner
     for place, (kind, signs) in enumerate(kinds):
@@ -84,13 +91,15 @@ def fit_spoilt(sound: Sound, spoilt: Sequence[Unsound], strangers: Mapping[str, 
             continue
         rows = np.concatenate([bad[:, signs], good[:, signs]])
         labels = np.concatenate([np.ones(len(bad)), np.zeros(len(good))])
-        weights = np.where(labels > 0, 1.0, len(bad) / len(good))
+        own = np.where(strange, _FORMS_WEIGHT[place], 1.0)
+        weights = np.concatenate([np.ones(len(bad)), own * len(bad) / own.sum()])
         penalty = np.append(np.full(len(signs), _SPOILT_PENALTY * COUNTS_SCALE**2), 1e-6)
-        own = logistic(np.concatenate([rows, np.ones((len(rows), 1))], axis=1), labels, weights, penalty)
-        found[place, [*signs, -1]] = own - np.append(np.zeros(len(signs)), _RARER[place])
+        fitted = logistic(np.concatenate([rows, np.ones((len(rows), 1))], axis=1), labels, weights, penalty)
+        found[place, [*signs, -1]] = fitted - np.append(np.zeros(len(signs)), _RARER[place])
     return found
 
 
-def _dense(texts: Sequence[tuple[str, str, Sequence[str]]], readers: Mapping[str, TraitReader]) -> Floats:
-    """The dense traits of answers to questions beside posts, each by the reader of its question."""
-    return np.array([readers[question].read(question, (text,), posts)[0].dense for question, text, posts in texts])
+def _read(texts: Sequence[tuple[str, str, Sequence[str]]], readers: Mapping[str, TraitReader]) -> tuple[Floats, Floats]:
+    """The dense traits and the fluency of answers to questions beside posts, each by the reader of its question."""
+    found = [readers[question].read(question, (text,), posts)[0] for question, text, posts in texts]
+    return np.array([one.dense for one in found]), np.array([one.fluency for one in found])

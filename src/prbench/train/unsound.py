@@ -1,6 +1,7 @@
 """Unsound answers, made by rule from sound ones: soundness is learned on them beside flawed answers."""
 
 import random
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -29,8 +30,24 @@ def shortened(answer: str) -> str:
     return sentences(answer)[0]
 
 
-def unsound(pairs: Sequence[Pair], seed: int) -> Iterator[Unsound]:
-    """Yield one spoilt answer of each kind for two answers of each question, whole ones and first sentences."""
+def unsound(pairs: Sequence[Pair], seed: int, forms: Sequence[tuple[str, str]] = ()) -> Iterator[Unsound]:
+    """Yield one spoilt answer of each kind for two answers of each question, whole ones and first sentences.
+
+    A text that no rule has changed, such as a single word in another order, is left out.
+
+    Args:
+        pairs: Pairs of sound answers.
+        seed: Seed of the draws.
+        forms: Questions and sound answers of other kinds: each is spoilt by three rules, and put to another question.
+    """
+    sound: dict[str, set[str]] = {}
+    answered = [(pair.question, text) for pair in pairs for text in (pair.chosen, pair.rejected)]
+    for question, answer in (*answered, *forms):
+        sound.setdefault(question, set()).update((answer, shortened(answer)))
+    yield from (one for one in _spoilt(pairs, seed, forms) if one.spoilt not in sound[one.question])
+
+
+def _spoilt(pairs: Sequence[Pair], seed: int, forms: Sequence[tuple[str, str]]) -> Iterator[Unsound]:
     draw = random.Random(f"unsound:{seed}")  # noqa: S311 (a reproducible draw)
     answers: dict[str, list[str]] = {}
     profiles: dict[str, tuple[str, ...]] = {}
@@ -56,6 +73,10 @@ def unsound(pairs: Sequence[Pair], seed: int) -> Iterator[Unsound]:
                 posts = draw.choice(shown)
                 post = draw.choice(posts)
                 yield from (Unsound(question, sound, text, posts) for text in dict.fromkeys((post, shortened(post))))
+    for question, answer in forms:
+        yield from (Unsound(question, answer, rule(answer, draw)) for rule in draw.sample(_RULES, 3))
+        if others := [other for asked, other in forms if asked != question]:
+            yield Unsound(question, answer, draw.choice(others))
 
 
 def _nothing(text: str, draw: random.Random) -> str:
@@ -75,22 +96,23 @@ def _repeated_words(text: str, draw: random.Random) -> str:
 def _shuffled(text: str, draw: random.Random) -> str:
     words = text.split()
     draw.shuffle(words)
-    return " ".join(words)
+    return _in_place(text, words)
 
 
 def _scrambled(text: str, draw: random.Random) -> str:
-    return " ".join("".join(draw.sample(word, len(word))) for word in text.split())
+    return _in_place(text, ["".join(draw.sample(word, len(word))) for word in text.split()])
 
 
 def _cut(text: str, draw: random.Random) -> str:
-    return " ".join(text.split()[: draw.randint(1, 8)])
+    most = draw.randint(1, 8)
+    return re.match(rf"\s*(?:\S+\s*){{0,{most}}}", text)[0].rstrip()  # type: ignore[index]
 
 
 def _jumbled(text: str, draw: random.Random) -> str:
     """Words in another order within runs of a few."""
     words, size = text.split(), draw.randint(3, 6)
     runs = [words[start : start + size] for start in range(0, len(words), size)]
-    return " ".join(word for run in runs for word in draw.sample(run, len(run)))
+    return _in_place(text, [word for run in runs for word in draw.sample(run, len(run))])
 
 
 def _misspelt(text: str, draw: random.Random) -> str:
@@ -102,7 +124,13 @@ def _misspelt(text: str, draw: random.Random) -> str:
 def _thinned(text: str, draw: random.Random) -> str:
     """Words left out at random."""
     share = draw.uniform(0.35, 0.6)
-    return " ".join(word for word in text.split() if draw.random() > share)
+    return re.sub(r"\S+\s*", lambda found: found[0] if draw.random() > share else "", text).strip()
+
+
+def _in_place(text: str, words: Sequence[str]) -> str:
+    """Other words in the places of a text's own, with its line breaks."""
+    left = iter(words)
+    return re.sub(r"\S+", lambda _: next(left), text)
 
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"

@@ -27,7 +27,7 @@ from prbench.models.personal.stance_encoder import StanceEncoder
 from prbench.models.protocols import ModelCard
 from prbench.types import AnswerView, Channel, Message, Outcome, Prompt
 
-__all__ = ["SentenceEncoder", "SimilarityRater", "load", "load_encoder", "through"]
+__all__ = ["SentenceEncoder", "SimilarityRater", "load", "load_encoder"]
 
 Vectors = npt.NDArray[np.float32]
 Pooling = Literal["mean", "cls"]
@@ -162,36 +162,43 @@ class SentenceEncoder:
     def share(self, layers: int) -> None:
         """Let encoders that differ in so many upper layers, or fewer, have what the lower ones make of a text."""
         self._shared = max(self._shared, layers)
+        self._lower = {}
 
-    def lower_states(self, pieces: Sequence[Sequence[int]]) -> tuple[Any, Any]:
-        """What the shared lower layers make of pieces, padded, and the mask; of a few it is kept for who asks next."""
-        from torch.nn.utils.rnn import pad_sequence
+    def lower_states(self, pieces: Sequence[Sequence[int]]) -> list[Any]:
+        """What the shared lower layers make of each piece; of a few pieces it is kept for the next encoder."""
+        from prbench.models.local import packing
 
         wanted = [tuple(piece) for piece in pieces]
-        found = {piece: self._lower[piece] for piece in wanted if piece in self._lower}
+        kept = self._lower
+        found = {piece: kept[piece] for piece in wanted if piece in kept}
         if new := [piece for piece in dict.fromkeys(wanted) if piece not in found]:
-            ids, mask, _ = self._padded(new)
-            lower = self._model.encoder.layer[: len(self._model.encoder.layer) - len(self.shared_blocks)]
-            states = through(self._model.embeddings(input_ids=ids), mask, lower)
-            found.update((piece, one[: len(piece)]) for piece, one in zip(new, states, strict=True))
-        self._lower = found if len(found) <= _FEW else {}
-        _, mask, _ = self._padded(wanted)
-        return pad_sequence([found[piece] for piece in wanted], batch_first=True), mask
+            blocks = self._model.encoder.layer
+            lower = blocks[: len(blocks) - len(self.shared_blocks)]
+            states = packing.embedded(self._model, new, self._device)
+            found.update(zip(new, self.through(states, lower), strict=True))
+        few = self._shared and len(found) <= _FEW
+        self._lower = {piece: states.clone() for piece, states in found.items()} if few else {}
+        return [found[piece] for piece in wanted]
 
-    def _padded(self, pieces: Sequence[Sequence[int]]) -> Any:
-        return pad([Encoding(piece) for piece in pieces], 0, self._device)  # type: ignore[arg-type]
+    def through(self, states: Sequence[Any], blocks: Iterable[Any]) -> list[Any]:
+        """Send the states of pieces through some blocks of this encoder, or blocks like them."""
+        from prbench.models.local import packing
+
+        return packing.through(states, blocks, packed=packing.is_packed(self._model))
 
     @property
     def _device(self) -> Any:
         return input_device(self._model)
 
-    def _states(self, pieces: Sequence[Sequence[int]]) -> tuple[Any, Any]:
-        """The last states of pieces, padded, and the mask."""
-        if not self._shared:
-            ids, mask, _ = self._padded(pieces)
-            return self._model(input_ids=ids, attention_mask=mask).last_hidden_state, mask
-        states, mask = self.lower_states(pieces)
-        return through(states, mask, self.shared_blocks), mask
+    def _states(self, pieces: Sequence[Sequence[int]]) -> list[Any]:
+        """The last states of each piece."""
+        from prbench.models.local import packing
+
+        if self._shared or packing.is_packed(self._model):
+            return self.through(self.lower_states(pieces), self.shared_blocks)
+        ids, mask, _ = pad([Encoding(piece) for piece in pieces], 0, self._device)  # type: ignore[arg-type]
+        states = self._model(input_ids=ids, attention_mask=mask).last_hidden_state
+        return [one[: len(piece)] for one, piece in zip(states, pieces, strict=True)]
 
     @property
     def shared_blocks(self) -> list[Any]:
@@ -200,14 +207,10 @@ class SentenceEncoder:
         return blocks[max(len(blocks) - self._shared, 0) :]
 
     def _forward(self, pieces: Sequence[Sequence[int]]) -> Any:
-        states, mask = self._states(pieces)
-        states = states.float()
-        if self.pooling == "cls":
-            pooled = states[:, 0]
-        else:
-            weight = mask[..., None].float()
-            pooled = (states * weight).sum(1) / weight.sum(1)
-        return unit(pooled.cpu().numpy())
+        import torch
+
+        pooled = [one[0] if self.pooling == "cls" else one.float().mean(0) for one in self._states(pieces)]
+        return unit(torch.stack(pooled).float().cpu().numpy())
 
     def _pieces(self, texts: Sequence[str]) -> list[list[list[int]]]:
         """Token ids of each text with the model's special tokens, in as many equal pieces as it takes."""
@@ -223,17 +226,6 @@ class SentenceEncoder:
         whole, bare = (tokenizer("a", add_special_tokens=added)["input_ids"] for added in (True, False))
         start = next(i for i in range(len(whole)) if whole[i : i + len(bare)] == bare)
         return whole[:start], whole[start + len(bare) :]
-
-
-def through(states: Any, mask: Any, blocks: Iterable[Any]) -> Any:
-    """Send states, (N, T, width), through blocks in a row; what the mask, (N, T), hides is not seen."""
-    import torch
-
-    hidden = (1 - mask[:, None, None, :].to(states.dtype)) * torch.finfo(states.dtype).min
-    for block in blocks:
-        found = block(states, hidden)
-        states = found[0] if isinstance(found, tuple) else found
-    return states
 
 
 class SimilarityRater:

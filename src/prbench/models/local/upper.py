@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from prbench import files
 from prbench.errors import ModelError
-from prbench.models.local.embed import SentenceEncoder, through
+from prbench.models.local.embed import SentenceEncoder
 from prbench.models.personal.delta import add_delta
 from prbench.models.personal.stance_encoder import StanceEncoder
 
@@ -73,10 +73,9 @@ class UpperEncoder(SentenceEncoder):
     def _device(self) -> Any:
         return self._base._device
 
-    def _states(self, pieces: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-        states, mask = self._base.lower_states(pieces)
+    def _states(self, pieces: Sequence[Sequence[int]]) -> list[Tensor]:
         blocks = [*self._base.shared_blocks[: -self.layers], *self._model.encoder.layer[-self.layers :]]
-        return through(states, mask, blocks), mask
+        return self._base.through(self._base.lower_states(pieces), blocks)
 
 
 def open_upper(base: SentenceEncoder, address: str) -> "UpperEncoder | StanceEncoder":

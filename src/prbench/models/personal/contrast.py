@@ -11,14 +11,14 @@ adds nothing. What the user prefers is then the mixture
     P(a ≻ b | user) = Σₖ P(k, +) σ(Lₖ) + P(k, −) σ(−Lₖ),
 
 with the log-odds T. What statements say by themselves, whatever the axes, is added to T: how much nearer they are to a
-than to b, or farther, where they say what is not wanted. Judged pairs say such things too. What all users prefer goes
-before taste: F = f(a) − f(b), linear in the tuned vectors or else in the plain ones, are the log-odds that b is flawed,
-where one of them is, and a share q(|F|) of the pairs is decided by that: P = q σ(F) + (1 − q) σ(T). To its log-odds is
-added s = h(b) − h(a), where h = log(1 + eᵘ) and eᵘ is the sum of two odds, each log-linear in the counts and their
-products with the length: that a text is broken (empty, repeated, garbled, pasted), and that it answers another
-question. Of two answers s is nearly 0; where it is not, nothing else counts: the rest is weighed by 1 − tanh²(s / 2).
-Swapping the answers changes the sign of the margin and nothing else. An answer in a list has the mean of its margins.
-Alone it is weighed against the typical answer t.
+than to b, or farther, where they say what is not wanted. Judged pairs say such things too, and posts a little. What
+all users prefer goes before taste: F = f(a) − f(b), linear in the tuned vectors or else in the plain ones, are the
+log-odds that b is flawed, where one of them is, and a share q(|F|) of the pairs is decided by that: P = q σ(F) +
+(1 − q) σ(T). To its log-odds is added s = h(b) − h(a), where h = log(1 + eᵘ) and eᵘ is the sum of two odds, each
+log-linear in counts, signs of fluency and their products with the length: that a text is broken (empty, repeated,
+garbled, pasted), and that it answers another question. Of two answers s is nearly 0; where it is not, nothing else
+counts: the rest is weighed by 1 − tanh²(s / 2). Swapping the answers changes the sign of the margin and nothing else.
+An answer in a list has the mean of its margins. Alone it is weighed against the typical answer t.
 """
 
 import json
@@ -29,11 +29,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prbench.models.ngrams import NGrams, SparseRow, words
+from prbench.models.personal.fluency import KEPT, Fluency
 from prbench.models.personal.traits import COUNTS, Floats, Traits, telling
 from prbench.rank import TextEncoder
 
 NAME = "contrast"
 SEPARATOR = "\0"
+SPOILT = "spoilt_by_fluency"
+"""Name of the weights of broken texts where fluency is read; without it they are `spoilt`."""
 """Separator of terms; a line break is a term."""
 LIMIT = 6.0
 """Log-odds of a side beyond which no reading goes."""
@@ -51,11 +54,13 @@ _TRUST = 0.9
 
 
 class TextGains(NamedTuple):
-    """Trust in the readings of a text: its terms, the tuned encoder, and what both say together."""
+    """Trust in the readings of a text: its terms, the tuned encoder, what both say together, and its plain vector."""
 
     terms: float
     tuned: float
     whole: float
+    vectors: float = 0.0
+    """Of statements; models of earlier versions do not read them so."""
 
 
 class FlawTrust(NamedTuple):
@@ -72,7 +77,8 @@ class Leaning(NamedTuple):
     odds: Floats
     """Log-odds for the second side of each axis, (K)."""
     wish: Floats
-    """The sum of the vectors of statements and of judged pairs, those of what is not wanted taken off; else zeros."""
+    """The sum of the vectors of statements and of judged pairs, those of what is not wanted taken off, and the mean of
+    those of posts, each with its weight; else zeros."""
 
 
 class Contrast:
@@ -96,8 +102,8 @@ class Contrast:
         self._stances = stances
         self._post_gains = TextGains(*weights["post_gains"].astype(np.float64))
         self._plan_gains = TextGains(*weights["plan_gains"].astype(np.float64))
-        self._near, self._alone, *liked = (float(gain) for gain in weights["other_gains"])
-        self._liked = liked[0] if liked else 0.0  # models of earlier versions take judged pairs by their axes alone
+        others = [*map(float, weights["other_gains"]), 0.0, 0.0]  # models of earlier versions lack the last ones
+        self._near, self._alone, self._liked, self._heard = others[:4]
         self._soundness = FlawTrust(*weights["soundness"].astype(np.float64))
         self.axes = {axis: tuple(poles) for axis, poles in axes.items()}
         vocabulary = bytes(weights["vocabulary"]).decode().split(SEPARATOR)
@@ -112,11 +118,14 @@ class Contrast:
         """Log-odds of either side against nothing that each term of a text adds, (terms + 1, K, 2)."""
         self._flaw: Floats = weights["flaw"].astype(np.float64)
         """Weights of f on the vector and on the tuned one."""
-        self._spoilt: Floats = weights["spoilt"].astype(np.float64)
+        self.fluency = Fluency(weights) if KEPT[0] in weights else None  # models of earlier versions have none
+        self._spoilt: Floats = weights["spoilt" if self.fluency is None else SPOILT].astype(np.float64)
         """Weights of u on what tells, and its start: of broken texts, of misplaced answers, (2, signs + 1)."""
         wanted = np.append(np.zeros(self.width), 2 * LIMIT)  # what models of earlier versions take every statement for
         self._attitude: Floats = weights.get("attitude", wanted).astype(np.float64)
         """Weights of the log-odds that a statement wants what it names on its vector, and their start."""
+        self._stated: Floats = weights.get("stated", np.zeros((self.width + 1, len(axes), 2))).astype(np.float64)
+        """Log-odds of either side against nothing of what a statement names, by its vector, (its width + 1, K, 2)."""
         self._typical: Floats = weights["typical"].astype(np.float64)
         """m and f of an answer like any other, (K + 1)."""
 
@@ -124,6 +133,11 @@ class Contrast:
     def width(self) -> int:
         """Width of the encoder's vectors."""
         return int(len(self._sides) - len(self.grams.vocabulary) - COUNTS)
+
+    @property
+    def hears(self) -> bool:
+        """Whether posts say something beyond the axes, by their vectors."""
+        return self._near * self._heard != 0
 
     def shares(self, one: Traits, two: Traits) -> Floats:
         """P(k, ±) that two answers are told apart by an axis, (2, K)."""
@@ -165,7 +179,7 @@ class Contrast:
 
     def spoilt(self, one: Traits) -> float:
         """u: log-odds that a text is no answer at all; far beyond all examples they grow slowly."""
-        odds = float(np.logaddexp.reduce(self._spoilt[:, :-1] @ telling(one.dense) + self._spoilt[:, -1]))
+        odds = float(np.logaddexp.reduce(self._spoilt[:, :-1] @ telling(one.dense, one.fluency) + self._spoilt[:, -1]))
         return odds if odds < _SURE else _SURE + math.log1p(odds - _SURE)
 
     def alone(self, one: Traits, person: Leaning) -> float:
@@ -191,8 +205,12 @@ class Contrast:
                 terms = np.stack([self._read_terms(text) for text in texts])
                 tuned = None if self._stances is None else stance_logits(self._stances, texts, len(self.axes))
                 odds = odds + text_odds(terms, tuned, gains).sum(0)
-        if said and self._near:
-            wish = wished(self._encoder.encode(said).astype(np.float64), self._attitude)
+        if said:
+            vectors = self._encoder.encode(said).astype(np.float64)
+            odds = odds + self._plan_gains.vectors * stated_odds(vectors, self._attitude, self._stated).sum(0)
+            wish = wished(vectors, self._attitude)
+        if told and self.hears:
+            wish = wish + self._heard * self._encoder.encode(told).astype(np.float64).mean(0)
         return Leaning(odds, wish)
 
     def told_by(self, person: Leaning, pairs: Sequence[tuple[Traits, Traits]]) -> Leaning:
@@ -216,7 +234,18 @@ def wished(vectors: Floats, attitude: Floats) -> Floats:
         >>> wished(np.array([coffee, no_tea]), np.array([9.0, -9.0, 0.0])).round(3).tolist()
         [1.0, -1.0]
     """
-    return np.asarray(np.tanh((vectors @ attitude[:-1] + attitude[-1]) / 2) @ vectors)
+    return np.asarray(_wanted(vectors, attitude) @ vectors)
+
+
+def stated_odds(vectors: Floats, attitude: Floats, stated: Floats) -> Floats:
+    """Log-odds for the second side of each axis by the vectors of statements, (N, K): what is not wanted turns them."""
+    logits = np.einsum("nd,dks->nks", vectors, stated[:-1]) + stated[-1]
+    return np.asarray(_wanted(vectors, attitude)[:, None] * text_odds(logits, None, TextGains(1.0, 0.0, 1.0)))
+
+
+def _wanted(vectors: Floats, attitude: Floats) -> Floats:
+    """How far statements want what they name: 1 where they do, −1 where they want it not, (N)."""
+    return np.asarray(np.tanh((vectors @ attitude[:-1] + attitude[-1]) / 2))
 
 
 def in_bytes(weights: Floats) -> tuple[Any, Any]:

@@ -47,7 +47,7 @@ class ContrastRanker:
             open_tuned(folder, record, self._encoder, name) for name in ("stances", "answers")
         )
         self.contrast = open_contrast(folder, record, self._address, self._encoder, self._stances)
-        self._reader = TraitReader(self.contrast.grams, self._encoder, self._answers)
+        self._reader = TraitReader(self.contrast.grams, self._encoder, self._answers, self.contrast.fluency)
         self._judged: dict[str, tuple[Judgment, ...]] = {}
         self._persons: dict[tuple[object, ...], Leaning] = {}
 
@@ -112,7 +112,7 @@ class ContrastRanker:
         """The questions, answers and statements, and the posts, whose vectors are still to be computed."""
         said = {(message.role, message.content) for prompt in prompts for message in prompt.messages}
         read = (
-            {text for role, text in said if role != "post"},
+            {text for role, text in said if role != "post" or self.contrast.hears},
             {text for role, text in said if role in ("post", "expectation")},
             {text for role, text in said if role not in ("post", "expectation", "question")},
         )

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prbench.models.ngrams import NGrams, SparseRow, words
+from prbench.models.personal.fluency import Fluency
 from prbench.rank import TextEncoder
 
 Floats = npt.NDArray[np.float64]
@@ -35,6 +36,10 @@ _USUAL = (0.54, 0.26)
 not known."""
 _MIDDLE_LENGTH = 3.5
 """Logarithm of 33 words: between a sentence (10 in the training split's answers) and a whole answer (107)."""
+_KNOWN, _ENDING = 16, 21
+"""Places of the count of known words, before that of known neighbours, and of how a text ends."""
+_BY_FLUENCY = [1 + place - (COUNTS - TELLING) for place in (_KNOWN, _KNOWN + 1, _ENDING)]
+"""The same places among the signs of a text that is no answer, the first of which is the length."""
 _PASTED = COUNTS - 2
 """Place of the count that says how much of an answer stands in the question or in the posts."""
 _KEPT = 4096
@@ -51,6 +56,8 @@ class Traits(NamedTuple):
     """Counts, then the vector, scaled."""
     tuned: Floats = _NOTHING
     """Vector by an encoder that was tuned to read answers; empty where there is none."""
+    fluency: Floats = _NOTHING
+    """Signs of fluency; empty where they are not looked for."""
 
     @property
     def vector(self) -> Floats:
@@ -65,12 +72,16 @@ class TraitReader:
         grams: The terms that are known.
         encoder: Maps texts to vectors of length 1.
         tuned: An encoder that was tuned to read answers.
+        fluency: How well words and letters follow one another.
     """
 
-    def __init__(self, grams: NGrams, encoder: TextEncoder, tuned: TextEncoder | None = None) -> None:
+    def __init__(
+        self, grams: NGrams, encoder: TextEncoder, tuned: TextEncoder | None = None, fluency: Fluency | None = None
+    ) -> None:
         self.grams = grams
         self._encoder = encoder
         self._tuned = tuned
+        self._fluency = fluency
         self._kept: dict[tuple[str, str], Traits] = {}
         self._posts: tuple[tuple[str, ...], frozenset[Run]] = ((), frozenset())
         """The posts that were read last, and the runs of words in them."""
@@ -102,7 +113,8 @@ class TraitReader:
         for answer, vector, own in zip(answers, vectors[1:], tuned, strict=True):
             counts = self._counts(question, answer, float(vector @ vectors[0]))
             dense = np.concatenate([COUNTS_SCALE * counts, VECTOR_SCALE * vector])
-            found.append(Traits(self.grams.row(answer), dense, own * math.sqrt(max(len(own), 1))))
+            fluent = _NOTHING if self._fluency is None else COUNTS_SCALE * self._fluency.signs(answer)
+            found.append(Traits(self.grams.row(answer), dense, own * math.sqrt(max(len(own), 1)), fluent))
             self._kept[question, answer] = found[-1]
         return found
 
@@ -145,17 +157,21 @@ class TraitReader:
         )
 
 
-def telling(dense: Floats) -> Floats:
+def telling(dense: Floats, fluency: Floats) -> Floats:
     """Signs of a text that is no answer: its length, the counts that tell, and how they change with the length.
 
     The nearness to the question and the share of its words stand in second and third place. What is odd in a long text
-    (a word twice, a question's words nowhere) is usual in a short one.
+    (a word twice, a question's words nowhere) is usual in a short one. Signs of fluency take the place of how many
+    words and neighbours are known, and of how a text ends, where they were looked for.
 
     Args:
         dense: The dense traits of texts, (…, COUNTS or more).
+        fluency: Signs of their fluency, (…, 3), or (…, 0).
     """
     length = dense[..., :1]
     found = np.concatenate([length, dense[..., COUNTS - TELLING : COUNTS]], axis=-1)
+    if fluency.shape[-1]:
+        found[..., _BY_FLUENCY] = fluency
     return np.concatenate([found, found * (length / COUNTS_SCALE - _MIDDLE_LENGTH)], axis=-1)
 
 
