@@ -184,7 +184,8 @@ personal: $(VENV)/.lm ## train every method of the scorecard over the plain enco
 	for method in $(METHODS); do $(BIN)/prbench train $$method --out $(PERSONAL)/$$method || exit 1; done
 	$(BIN)/prbench train bt --suite generic --out $(PERSONAL)/bt-generic
 
-personal-tuned: $(VENV)/.lm ## the methods of the first downstream study that stand on a tuned encoder
+personal-tuned: $(VENV)/.lm ## the methods of the first downstream study that stand on a tuned encoder, and cross (hours)
+	$(BIN)/prbench train cross --out $(PERSONAL)/cross
 	$(BIN)/prbench train encoder --out $(PERSONAL)/encoder
 	$(BIN)/prbench train stances --encoder 'embed:$(PERSONAL)/encoder#stances+vectors' --setting axes=17 --also generic \
 	  --answer-window 2 --learning-rate 0.005 --weight-decay 0.05 --epochs 14 --out $(PERSONAL)/stances

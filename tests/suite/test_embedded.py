@@ -41,7 +41,13 @@ def test_what_ships(mirror):
     assert not questions["train"] & questions["validation"]
     assert couples["seen-users"] == couples["train"]
     ships = ROOT / "src" / "prbench" / "data" / "embedded"
-    assert sum((ships / f"{name}.parquet").stat().st_size for name in ("mirror", "generic", "training/passages")) < 3e6
+    assert (
+        sum(
+            (ships / f"{name}.parquet").stat().st_size
+            for name in ("mirror", "generic", "training/passages", "training/forms")
+        )
+        < 3e6
+    )
 
 
 def test_a_couple_and_a_question_give_few_pairs_and_none_is_left_out(mirror):
@@ -150,7 +156,7 @@ def test_the_shipped_files_are_what_the_sources_give(tmp_path):
         out = ["--out", str(tmp_path)] if script[0].endswith("compile.py") else []
         done = subprocess.run([sys.executable, *script, *out], cwd=ROOT, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
-    for name in ("mirror", "generic", "training/passages"):
+    for name in ("mirror", "generic", "training/passages", "training/forms"):
         shipped = ROOT / "src" / "prbench" / "data" / "embedded" / f"{name}.parquet"
         assert shipped.read_bytes() == (tmp_path / f"{name}.parquet").read_bytes(), f"run `make suite`: {name} is stale"
         assert shipped.stat().st_size < 15e6

@@ -79,6 +79,14 @@ def test_a_held_out_answer_of_one_word_does_not_stand_against_the_forms_that_shi
     assert train_contrast(options, tmp_path / "model", suite=suite).training.extra_texts >= len(load_forms())
 
 
+def test_a_suite_without_rubrics_is_learned_from_too(tmp_path: Path) -> None:
+    base = tiny_models.save_encoder(tmp_path / "base")
+    bare = [one.model_copy(update={"rubric_aspects": ()}) for one in split_pairs("train") + split_pairs("validation")]
+    suite = str(write_suite(tmp_path / "suite.jsonl", bare))
+    options = ContrastConfig(encoder=f"embed:{base}", also="", folds=2)
+    assert train_contrast(options, tmp_path / "model", suite=suite).training.validation["accuracy"] > 0.5
+
+
 def test_the_same_training_gives_the_same_weights_and_a_leak_is_refused(tmp_path: Path) -> None:
     base, suite = tiny_models.save_encoder(tmp_path / "base"), str(write_suite(tmp_path / "suite.jsonl"))
     options = ContrastConfig(encoder=f"embed:{base}", also="", folds=2)

@@ -3,8 +3,10 @@
 Training material only: they tune an encoder to tell stances apart, are no suite, and no number is measured on them.
 Each situation comes in texts at both poles of the axis, posts or answers, and each question in answers at both poles of
 one axis or at all four of two: the topic says nothing. A wish is what a person asks for outright, plain or negated.
+Beside them stand sound answers of forms that the suite's answers do not have, which show no stance.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -99,13 +101,17 @@ def write_passages(passages: Iterable[Passage], path: Path) -> None:
 
 
 def write_forms(sources: Iterable[Path], path: Path) -> None:
-    """Write questions and answers that were written, one a line, as one Parquet file."""
+    """Write questions and answers that were written, one a line, as one Parquet file; no question stands twice."""
     rows = []
     for source in sources:
         for number, line in files.read_lines(source):
             place = f"{source}, line {number}"
             with files.checked(place, raises=DataError, hint="give it question, answer and form"):
                 rows.append(WrittenAnswer.model_validate(files.parse_json(line, place)).model_dump())
+    if twice := next(
+        (question for question, count in Counter(row["question"] for row in rows).items() if count > 1), None
+    ):
+        raise DataError(f"the question {twice!r} stands twice", hint="write another in place of one of them")
     _write(rows, ("question", "answer"), path)
 
 

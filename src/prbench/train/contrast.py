@@ -22,7 +22,7 @@ from prbench.models.personal import artifact
 from prbench.models.personal.contrast import NAME
 from prbench.models.personal.stance_encoder import AXES, HEAD
 from prbench.train.contrast_fit import AnswerHeads, ContrastConfig, Fitting, Material, Tell, TraitWeights, TunedReaders
-from prbench.train.leaks import RUN, check_splits
+from prbench.train.leaks import check_splits, is_telling
 from prbench.train.stance_labels import Axes
 from prbench.train.train import learned_from, of_split
 from prbench.train.tune import Adopted, adopt_encoder, taught, tuned_on
@@ -109,7 +109,7 @@ def _material(options: ContrastConfig, everything: Suite, split: str, validation
     generic = load_pairs(options.also) if options.also else ()
     flawed, held_flawed = (portion.unowned(of_split(generic, name)) if generic else [] for name in (split, validation))
     passages = portion.written(load_passages(), options.seed)
-    whole = [text for form in load_forms() for text in form if len(text.split()) >= RUN]  # "Yes." gives nothing away
+    whole = [text for form in load_forms() for text in form if is_telling(text)]
     extra = [*(passage.text for passage in passages), *whole]
     check_splits([*pairs, *flawed], everything, validation, extra=extra)
     held = of_split(everything, validation)

@@ -11,7 +11,16 @@ from prbench.config import Config
 from prbench.contexts.builder import aspect_line
 from prbench.data.passages import Passage
 from prbench.models.ngrams import NGrams
-from prbench.models.personal.contrast import LIMIT, SEPARATOR, SPOILT, in_bytes, stance_logits, stated_odds, wished
+from prbench.models.personal.contrast import (
+    LIMIT,
+    SEPARATOR,
+    SPOILT,
+    in_bytes,
+    stance_logits,
+    stated_odds,
+    willing,
+    wished,
+)
 from prbench.models.personal.fluency import Fluency, counted
 from prbench.models.personal.traits import Floats, TraitReader, Traits
 from prbench.train import gains
@@ -161,11 +170,11 @@ class Fitting:
         self._tell(f"soundness: {len(self._material.flawed):,} flawed and {len(spoilt):,} spoilt answers")
         attitude = self._fit_attitude()
         self._tell(f"wanted or not: {sum(wish.framed for wish in self._wishes):,} wishes and their denials")
-        stated = self._fit_stated()
-        found = gains.fit(self._held(texts, whole, flaw, attitude, stated), self._options.seed)
+        named = self._fit_named(attitude)
+        found = gains.fit(self._held(texts, whole, flaw, attitude, named), self._options.seed)
         self._tell(found.told)
         others = {SPOILT: spoils.astype(np.float32), "attitude": attitude.astype(np.float32)}
-        others["stated"] = stated.astype(np.float16)
+        others["stated"] = named.astype(np.float16)
         fluency = counted([*self._written, *(answer for _, answer in self._sound)])
         return self._arrays(texts, whole, flaw, found) | others | fluency
 
@@ -191,7 +200,7 @@ class Fitting:
             "bias": bias.astype(np.float32),
             "flaw": flaw.astype(np.float32),
             "typical": np.append(np.concatenate([terms, dense]) @ sides[:, 0] + own, good).astype(np.float32),
-            "post_gains": np.array(found.posts, dtype=np.float32),
+            "post_gains": np.array(found.posts[:3], dtype=np.float32),  # vectors are read of statements
             "plan_gains": np.array(found.plan, dtype=np.float32),
             "other_gains": np.array([found.near, _ALONE, _LIKED, _HEARD], dtype=np.float32),
             "soundness": np.array(found.soundness, dtype=np.float32),
@@ -280,36 +289,42 @@ class Fitting:
         penalty = np.append(np.full(vectors.shape[1], _ATTITUDE_PENALTY), 1e-6)
         return logistic(np.hstack([vectors, np.ones((len(vectors), 1))]), labels, weights, penalty)
 
-    def _fit_stated(self) -> Floats:
+    def _fit_named(self, attitude: Floats) -> Floats:
         """Weights of a statement's vector, and their start, for the sides of what it names, wanted or not.
 
-        A plain vector knows paraphrases of a phrase better than terms do, and does not know a denial from a wish.
+        A plain vector knows paraphrases of a phrase better than terms do, but that of a denial is near that of the
+        wish. So what a denied wish names is learned, not what it asks for; where a wish is not made of a phrase, its
+        attitude says which of the two it is, as it will be read.
         """
         wishes = [passage for passage in self._wishes if passage.axis in self._index]
-        poles = self._material.axes.poles
-        named = [(wish.text, wish.axis, (wish.pole == poles[wish.axis][1]) != wish.denied) for wish in wishes]
-        named += [(line, stance.axis, stance.side > 0) for line, stance in self._lines.items()]
-        vectors = self._encoder.encode([text for text, _, _ in named] or ["width"]).astype(np.float64)
-        labels = np.zeros((len(named), len(self._index), 3))
+        texts = [*(wish.text for wish in wishes), *self._lines]
+        vectors = self._encoder.encode(texts or ["width"])[: len(texts)].astype(np.float64)
+        against = willing(vectors, attitude) < 0
+        stances = [self._material.axes.stance(wish.axis, wish.pole) for wish in wishes]
+        turned = [wish.denied if wish.framed else bool(other) for wish, other in zip(wishes, against, strict=False)]
+        labels = np.zeros((len(texts), len(self._index), 3))
         labels[:, :, 1] = 1.0
-        for place, (_, axis, second) in enumerate(named):
-            labels[place, self._index[axis]] = np.eye(3)[2 if second else 0]
-        return three_way(vectors[: len(named)], labels, _STATED_PENALTY)
+        for place, stance in enumerate((*stances, *self._lines.values())):
+            side = -stance.side if place < len(turned) and turned[place] else stance.side
+            labels[place, self._index[stance.axis]] = np.eye(3)[1 + side]
+        return three_way(vectors, labels, _STATED_PENALTY)
 
     def _held(
-        self, texts: Floats, whole: TraitWeights, flaw: Floats, attitude: Floats, stated: Floats
+        self, texts: Floats, whole: TraitWeights, flaw: Floats, attitude: Floats, named: Floats
     ) -> gains.HeldReadings:
         """Return the readings of the validation split by all that was fitted."""
         held = self._material.held
         rubrics = [tuple(aspect_line(aspect) for aspect in pair.rubric_aspects) for pair in held]
         profiles = {pair.user: tuple(post.text for post in pair.profile) for pair in held}
-        users, rubric = list(profiles), list(dict.fromkeys(rubrics))
+        users, distinct = list(profiles), list(dict.fromkeys(rubrics))
+        stated = [distinct.index(lines) for lines in rubrics]
         pairs = [self._held_reader.read(pair.question, (pair.chosen, pair.rejected)) for pair in held]
-        vectors = [self._encoder.encode(list(lines) or ["width"])[: len(lines)].astype(np.float64) for lines in rubric]
+        vectors = [
+            self._encoder.encode(list(lines) or ["width"])[: len(lines)].astype(np.float64) for lines in distinct
+        ]
         wishes = [wished(said, attitude) for said in vectors]
         near = [
-            float(wishes[rubric.index(lines)] @ (one.vector - two.vector))
-            for lines, (one, two) in zip(rubrics, pairs, strict=True)
+            float(wishes[place] @ (one.vector - two.vector)) for place, (one, two) in zip(stated, pairs, strict=True)
         ]
         flawed = [
             self._held_reader.read(pair.question, (pair.chosen, pair.rejected)) for pair in self._material.held_flawed
@@ -319,10 +334,10 @@ class Fitting:
             [self._read(profiles[user], texts) for user in users],
             [users.index(pair.user) for pair in held],
             [
-                self._read(lines, texts)._replace(vectors=stated_odds(said, attitude, stated))
-                for lines, said in zip(rubric, vectors, strict=True)
+                self._read(lines, texts)._replace(vectors=stated_odds(said, attitude, named))
+                for lines, said in zip(distinct, vectors, strict=True)
             ],
-            [rubric.index(lines) for lines in rubrics],
+            stated,
             np.array(near),
             self._read_pairs(flawed, whole, flaw),
         )

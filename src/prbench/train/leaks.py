@@ -10,7 +10,7 @@ from prbench.types import Pair
 _WORDS = re.compile(r"\w+")
 
 
-RUN = 8
+_RUN = 8
 """Words in a row that no text of one's own shares with another by chance."""
 HELD_OUT = ("validation", "test")
 NEW_QUESTIONS = "seen-users"
@@ -64,9 +64,19 @@ def check_apart(
     held = {run for text in texts(held_out, posts=users) for run in _word_runs(text)} if extra else set()
     if taken := next((text for text in extra if held.intersection(_word_runs(text))), None):
         raise DataError(
-            f"a text beside the training split shares {RUN} words in a row with the {what} split: {taken[:80]!r}",
+            f"a text beside the training split shares {_RUN} words in a row with the {what} split: {taken[:80]!r}",
             hint="write it anew without reading what models are tested on",
         )
+
+
+def is_telling(text: str) -> bool:
+    """Whether a text is long enough to give something away: "Yes." stands in many texts by chance.
+
+    Example:
+        >>> is_telling("Yes."), is_telling("Boil the milk, then let it cool for a day.")
+        (False, True)
+    """
+    return bool(_word_runs(text))
 
 
 def texts(pairs: Iterable[Pair], *, posts: bool = True) -> set[str]:
@@ -86,4 +96,4 @@ def _plain(text: str) -> str:
 
 def _word_runs(text: str) -> set[tuple[str, ...]]:
     found = _WORDS.findall(text.lower())
-    return {tuple(found[start : start + RUN]) for start in range(len(found) - RUN + 1)}
+    return {tuple(found[start : start + _RUN]) for start in range(len(found) - _RUN + 1)}

@@ -36,7 +36,7 @@ def three_way(rows: Any, labels_NK3: Floats, penalty: float) -> Floats:
         own, bias = flat[: wide * axes * 3].reshape(wide, -1), flat[wide * axes * 3 :]
         logits = (rows @ own + bias).reshape(count, axes, 3)
         total = np.logaddexp.reduce(logits, axis=2, keepdims=True)
-        error = (np.exp(logits - total) - labels_NK3).reshape(count, -1)
+        error = (np.exp(logits - total) - labels_NK3).reshape(count, axes * 3)
         loss = float(total.sum() - (logits * labels_NK3).sum() + penalty / 2 * (own**2).sum())
         return loss, np.concatenate([(rows.T @ error + penalty * own).ravel(), error.sum(0)])
 

@@ -35,9 +35,9 @@ from prbench.rank import TextEncoder
 
 NAME = "contrast"
 SEPARATOR = "\0"
+"""Separator of terms; a line break is a term."""
 SPOILT = "spoilt_by_fluency"
 """Name of the weights of broken texts where fluency is read; without it they are `spoilt`."""
-"""Separator of terms; a line break is a term."""
 LIMIT = 6.0
 """Log-odds of a side beyond which no reading goes."""
 DOUBT = 0.02
@@ -234,16 +234,16 @@ def wished(vectors: Floats, attitude: Floats) -> Floats:
         >>> wished(np.array([coffee, no_tea]), np.array([9.0, -9.0, 0.0])).round(3).tolist()
         [1.0, -1.0]
     """
-    return np.asarray(_wanted(vectors, attitude) @ vectors)
+    return np.asarray(willing(vectors, attitude) @ vectors)
 
 
 def stated_odds(vectors: Floats, attitude: Floats, stated: Floats) -> Floats:
     """Log-odds for the second side of each axis by the vectors of statements, (N, K): what is not wanted turns them."""
     logits = np.einsum("nd,dks->nks", vectors, stated[:-1]) + stated[-1]
-    return np.asarray(_wanted(vectors, attitude)[:, None] * text_odds(logits, None, TextGains(1.0, 0.0, 1.0)))
+    return np.asarray(willing(vectors, attitude)[:, None] * text_odds(logits, None, TextGains(1.0, 0.0, 1.0)))
 
 
-def _wanted(vectors: Floats, attitude: Floats) -> Floats:
+def willing(vectors: Floats, attitude: Floats) -> Floats:
     """How far statements want what they name: 1 where they do, −1 where they want it not, (N)."""
     return np.asarray(np.tanh((vectors @ attitude[:-1] + attitude[-1]) / 2))
 

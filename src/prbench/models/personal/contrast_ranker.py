@@ -11,7 +11,7 @@ from prbench.errors import ModelError
 from prbench.files import checked, load_tensors
 from prbench.models.lists import compare_by_rank
 from prbench.models.personal import artifact
-from prbench.models.personal.contrast import Contrast, Leaning
+from prbench.models.personal.contrast import Contrast, Leaning, statements
 from prbench.models.personal.features import FeatureStore
 from prbench.models.personal.person import keep_judgments
 from prbench.models.personal.traits import TraitReader
@@ -112,7 +112,7 @@ class ContrastRanker:
         """The questions, answers and statements, and the posts, whose vectors are still to be computed."""
         said = {(message.role, message.content) for prompt in prompts for message in prompt.messages}
         read = (
-            {text for role, text in said if role != "post" or self.contrast.hears},
+            {text for role, text in said if role != "post" or (self.contrast.hears and not statements(text))},
             {text for role, text in said if role in ("post", "expectation")},
             {text for role, text in said if role not in ("post", "expectation", "question")},
         )
