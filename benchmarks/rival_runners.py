@@ -4,7 +4,8 @@ Run: PYTHON benchmarks/rival_runners.py NAME WORK OUT [--threads N]
 
 WORK is a JSON file of models and workloads, OUT receives seconds and scores of each workload. Imports nothing of
 prbench: none of these environments has it. Each runner opens its model, scores a short prompt outside the clock, and
-then the workloads one after another, as its own documentation says to. Scores are raw, before any sigmoid.
+then the workloads one after another, as its own documentation says to; what it keeps of a prompt is forgotten between
+workloads, which have users in common. Scores are raw, before any sigmoid.
 """
 
 import argparse
@@ -74,6 +75,7 @@ def vllm(work: Work) -> Score:
     plain = PoolingParams(task="classify", use_activation=False)
 
     def score(workload: dict[str, Any]) -> list[float]:
+        model.reset_prefix_cache()
         prompts = [TokensPrompt(prompt_token_ids=ids) for ids in workload["ids"]]
         return [float(one.outputs.probs[0]) for one in model.classify(prompts, pooling_params=plain, use_tqdm=False)]
 
@@ -101,6 +103,7 @@ def _llama(work: Work, file: str, *, exact: bool) -> Score:
 
     def score(workload: dict[str, Any]) -> list[float]:
         found = []
+        before.clear()
         for ids in workload["ids"]:
             shared = min(_shared(before, ids), len(ids) - 1)
             model.n_tokens = shared

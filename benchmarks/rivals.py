@@ -10,8 +10,9 @@ Encoders read the suite's posts, questions and answers (MiniLM), each text once 
 suite; cross-encoders read pairs of question and answer (MiniLM's body with an untrained head).
 
 prbench goes first, from views to scores with its templates and tokenizer; by the clock it goes once more at the end,
-which tells how steady the machine was. The others go in between, one after another, each in a process of its own,
-weights loaded and a first prompt scored outside the clock. All compute in float32 with the same threads, save llama.cpp
+which tells how steady the machine was, and its time is the mean of both. The others go in between, one after another,
+each in a process of its own, weights loaded and two prompts of another user scored outside the clock; nothing is
+remembered from one workload to the next. All compute in float32 with the same threads, save llama.cpp
 on the 4-bit file as shipped, whose row shows what that costs in scores. The two that compute every prompt in full are
 timed on the first --sample prompts of a workload and extrapolated by tokens. With --processor-time everything runs in
 one thread and what it really computed is counted, not what the clock says: for machines that do other work as well.
@@ -28,7 +29,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -106,6 +106,19 @@ def workloads(small: bool) -> dict[str, Workload]:
         **_encoded("texts", read),
         **_crossed("question and answer", read),
     }
+
+
+def warm_up(small: bool) -> list[Workload]:
+    """Whole prompts and texts of a user who stands in no workload."""
+    pairs = load_pairs("mirror", split="test")
+    last = pairs[len(pairs) - 1]
+    shown = _both([_shortened(last) if small else last])
+    texts = [last.question, *(post.text for post in last.profile)]
+    return [
+        Workload("prefix", shown, [2]),
+        Workload("encode", [], [], texts),
+        Workload("predict", _both([last], profile=False), []),
+    ]
 
 
 def _shortened(pair: Pair) -> Pair:
@@ -326,36 +339,34 @@ def main() -> None:
     every = workloads(given.small)
     chosen = {name: case for name, case in every.items() if not set(given.only) & set(every) or name in given.only}
     work["workloads"] = {name: {"kind": case.kind, **ours.handed_out(case)} for name, case in chosen.items()}
-    first = {case.kind: _short(case) for case in every.values()}
+    first = {case.kind: case for case in warm_up(given.small)}
     work["first"] = {kind: ours.handed_out(case) for kind, case in first.items()}
     for case in first.values():
         ours.score(case)
     before = {name: ours.time(case) for name, case in chosen.items()}
     named = [name for name in KINDS if not set(given.only) & set(KINDS) or name in given.only]
-    rows: list[Row] = []
-    missing = []
-    print(f"\n{HEADER}", flush=True)
+    theirs: dict[str, Any] = {}
     for rival in named:
         python = pythons.get(KINDS[rival][0])
-        found = None if python is None else run_rival(rival, python, work, given.work)
-        missing += [rival] if found is None else []
-        for name in [name for name in chosen if name in (found or {})]:
-            rows.append(compare(rival, name, chosen[name], before[name], found[name]))
-            print_row(rows[-1])
+        print(f"{rival} …", flush=True)
+        theirs[rival] = None if python is None else run_rival(rival, python, work, given.work)
     after = before if given.processor_time else {name: ours.time(case) for name, case in chosen.items()}
+    rows = [
+        compare(rival, name, chosen[name], ((before[name][0] + after[name][0]) / 2, before[name][1]), found[name])
+        for rival, found in theirs.items()
+        for name in chosen
+        if name in (found or {})
+    ]
+    print(f"\n{HEADER}")
+    for row in rows:
+        print_row(row)
     for name, case in chosen.items():
         spread = f"{after[name][0] / before[name][0]:.2f} times that at the end"
         print(f"  {name}: {len(case.views) or len(case.texts)} prompts, prbench {before[name][0]:.2f} s, {spread}")
     by = "processor time" if given.processor_time else "wall clock"
     print(f"float32, {given.threads} threads, {by}, load {os.getloadavg()[0]:.1f}")
-    print(f"\nnot run: {', '.join(missing) or 'none'}")
+    print(f"\nnot run: {', '.join(name for name, found in theirs.items() if found is None) or 'none'}")
     sys.exit(any(row.missed for row in rows))
-
-
-def _short(case: Workload) -> Workload:
-    """Two prompts without posts, or two texts."""
-    views = [replace(view, posts=(), user=None) for view in case.views[:2]]
-    return case._replace(views=views, texts=case.texts[:2], sizes=[2])
 
 
 if __name__ == "__main__":

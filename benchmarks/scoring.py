@@ -28,6 +28,7 @@ from transformers import AutoModelForSequenceClassification, LlamaConfig, LlamaF
 
 from prbench.models.local.batching import plan_batches
 from prbench.models.local.flops import matmul_peak
+from prbench.models.local.linear import pack_linears
 from prbench.models.local.prefix import PrefixScorer, last_logits
 from prbench.models.local.prefix.forward import CausalForward
 from prbench.models.local.prefix.tree import Tree
@@ -115,11 +116,11 @@ def time_shared(model: Any, prompts: Sequence[Ids]) -> tuple[Timing, PrefixScore
 
 
 def time_full(model: Any, prompts: Sequence[Ids], batches: Sequence[list[int]]) -> Timing:
-    """Full prompts in these batches, padded where their lengths differ, extrapolated to all."""
+    """Full prompts in these batches, padded where lengths differ, extrapolated to all; weights as PyTorch has them."""
     forward = CausalForward(model)
     scores: dict[int, float] = {}
     start = clock()
-    with torch.inference_mode():
+    with torch.no_grad():  # in inference mode linear layers take the arranged weights of the engine
         for batch in batches:
             arrays = [np.asarray(prompts[index]) for index in batch]
             found = forward.padded(arrays, [(row, len(ids) - 1) for row, ids in enumerate(arrays)])[:, 0]
@@ -233,7 +234,9 @@ def build(folder: str | None, dtype: str) -> Any:
             num_key_value_heads=3, max_position_embeddings=8192, num_labels=1, pad_token_id=2, eos_token_id=2,
         )  # fmt: skip
         model = LlamaForSequenceClassification(config)
-    return model.eval().to(getattr(torch, dtype))
+    model = model.eval().to(getattr(torch, dtype))
+    pack_linears(model)
+    return model
 
 
 def read_options() -> argparse.Namespace:

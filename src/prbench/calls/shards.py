@@ -42,11 +42,14 @@ def cut(calls: Mapping[str, View], workers: int, most_calls: int = MOST_CALLS) -
         >>> views = {f"{user}{n}": AnswerView("Tea?", "Green.", user=user) for user in "ab" for n in range(40)}
         >>> [[key[0] for key, _ in shard.calls] for shard in cut(views, workers=2)] == [["a"] * 40, ["b"] * 40]
         True
+        >>> few = {user: AnswerView("Tea?", "Green.", user=user) for user in "abcd"}
+        >>> len(cut(few, workers=2))  # nobody waits while another answers all
+        4
     """
-    most = min(most_calls, max(FEWEST_CALLS, -(-len(calls) // (workers * SHARDS_PER_WORKER))))
+    fair = min(most_calls, -(-len(calls) // (workers * SHARDS_PER_WORKER)))
     filled: list[list[tuple[str, View]]] = []
-    for piece in _pieces(calls, most):
-        if filled and len(filled[-1]) + len(piece) <= most:
+    for piece in _pieces(calls, min(most_calls, max(FEWEST_CALLS, fair))):
+        if filled and len(filled[-1]) + len(piece) <= fair:
             filled[-1] += piece
         else:
             filled.append(piece)

@@ -80,6 +80,8 @@ class Checkpoint:
         """
         import torch
 
+        from prbench.models.local.linear import pack_linears
+
         if options.quantize is not None:
             raise ModelError(
                 f"{self.address}: --quantize is for reward models (hf:, dpo:)",
@@ -104,8 +106,12 @@ class Checkpoint:
                 },
             )
         _check_complete(info, self, lacking)
+        if spread:
+            return model.eval()
         with translated(self.address):
-            return model.eval() if spread else model.eval().to(device)
+            model = model.eval().to(device)
+        pack_linears(model)
+        return model
 
     def parameter_count(self, kind: Any) -> int:
         """Count the parameters from the config alone, without reading the weights."""

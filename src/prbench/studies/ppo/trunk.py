@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from prbench.errors import ModelError
+from prbench.models.local.linear import arranged, can_arrange, product
 
 MAPS = ("qkv", "out", "gate_up", "down")
 """The linear maps of a layer; those that read the same input are one, with one adapter."""
@@ -87,16 +88,24 @@ class Map(NamedTuple):
     bias: Tensor | None
     change: tuple[Tensor, Tensor] | None = None
     """Low-rank adapter beside the map."""
+    arranged: Tensor | None = None
+    """The weight once more, as the processor multiplies it fastest where nothing is learned."""
 
     @classmethod
     def of(cls, *linears: Any) -> Self:
         """Several linear layers of the same input as one map."""
         weight = torch.cat([linear.weight.detach() for linear in linears]).T.contiguous()
         biases = [linear.bias for linear in linears]
-        return cls(weight, None if biases[0] is None else torch.cat([bias.detach() for bias in biases]))
+        return cls(weight, None if biases[0] is None else torch.cat([bias.detach() for bias in biases])).fast()
+
+    def fast(self) -> Self:
+        """The same map for reading and writing: nothing learns through it."""
+        return self._replace(arranged=arranged(self.weight.T) if can_arrange(self.weight.dtype) else None)
 
     def __call__(self, x: Tensor) -> Tensor:
         """Apply the map to `x`."""
+        if self.arranged is not None:
+            return product(x, self.arranged, self.bias)
         y = x @ self.weight if self.bias is None else x @ self.weight + self.bias
         return y if self.change is None else y + (x @ self.change[0]) @ self.change[1] * SCALE
 
@@ -154,7 +163,7 @@ class Policy(nn.Module):
         self._layers = [Layer.of(layer) for layer in model.model.layers]
         # In tuples: these are no parameters of this module.
         self._base = (model.model.embed_tokens, model.model.rotary_emb, model.model.norm)
-        self._head = (model.get_output_embeddings().weight.detach().T.contiguous(),)
+        self._head = Map(model.get_output_embeddings().weight.detach().T.contiguous(), None).fast()
         self.temperature = temperature
         self.depth = len(self._layers)
         self.lowest = self.depth - (math.ceil(self.depth / 2) if layers is None else min(layers, self.depth))
@@ -274,14 +283,17 @@ class Policy(nn.Module):
 
     def _adapted(self, number: int) -> Maps:
         """A layer's maps with the adapters beside them, for learning."""
-        return {name: change._replace(change=self._factors(number, name)) for name, change in self._maps(number)}
+        return {
+            name: plain._replace(change=self._factors(number, name), arranged=None)
+            for name, plain in self._maps(number)
+        }
 
     def _merged(self, number: int) -> Maps:
         """A layer's maps with the adapters inside them, for writing."""
         if number < self.lowest:
             return self._layers[number].maps
         return {
-            name: plain._replace(weight=torch.addmm(plain.weight, *self._factors(number, name), alpha=SCALE))
+            name: plain._replace(weight=torch.addmm(plain.weight, *self._factors(number, name), alpha=SCALE)).fast()
             for name, plain in self._maps(number)
         }
 
@@ -293,7 +305,7 @@ class Policy(nn.Module):
 
     def _turns(self, positions: Tensor) -> Keys:
         """Cosine and sine of positions (rows, positions), with a dimension for heads."""
-        cosine, sine = self._base[1](self._head[0], positions)
+        cosine, sine = self._base[1](self._head.weight, positions)
         return Keys(cosine[:, None], sine[:, None])
 
     def _answer_turns(self, prefix: Prefix, places: Tensor) -> Keys:
@@ -339,7 +351,8 @@ class Policy(nn.Module):
 
     def _judged(self, hidden: Tensor) -> Read:
         final = self._base[2](hidden)
-        return Read((final / self.temperature) @ self._head[0], self.value(final)[..., 0])
+        head = self._head._replace(arranged=None) if final.requires_grad else self._head
+        return Read(head(final / self.temperature), self.value(final)[..., 0])
 
 
 def _later(length: int) -> Tensor:
