@@ -3,7 +3,7 @@
 Run: PYTHON benchmarks/rival_runners.py NAME WORK OUT [--threads N]
 
 WORK is a JSON file of models and workloads, OUT receives seconds and scores of each workload. Imports nothing of
-prbench: none of these environments has it. Each runner opens its model, scores a short prompt outside the clock, and
+prbench: none of these environments has it. Each runner opens its model, scores two prompts outside the clock, and
 then the workloads one after another, as its own documentation says to; what it keeps of a prompt is forgotten between
 workloads, which have users in common. Scores are raw, before any sigmoid.
 """

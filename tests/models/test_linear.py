@@ -1,4 +1,4 @@
-"""Linear layers with arranged weights give what plain ones give, whatever becomes of their weights."""
+"""Linear layers with arranged weights give what plain ones give, also after their weights were changed."""
 
 import copy
 import pickle
@@ -77,7 +77,35 @@ def test_half_precision_is_rounded_as_ever():
 
 
 def test_large_models_are_not_copied(monkeypatch):
-    monkeypatch.setattr(linear, "_LARGEST", 1000)
+    monkeypatch.setattr(linear, "COPIED_BYTES", 1000)
     layers = _layers()
     pack_linears(layers)
     assert not any(isinstance(layer, PackedLinear) for layer in layers)
+
+
+def test_a_weight_that_went_and_came_back_is_arranged_anew():
+    layers, plain, shown = _packed(_layers()), _layers(), torch.randn(5, 96)
+    for one in (layers, plain):
+        one.bfloat16().float()
+    for _ in range(20):
+        layers.bfloat16().float()
+        _same(layers, plain, shown)
+
+
+def test_a_rounded_weight_is_left_to_who_rounded_it():
+    quantization = pytest.importorskip("torchao.quantization")
+    layers = _packed(_layers())
+    quantization.quantize_(layers, quantization.Int8WeightOnlyConfig())
+    with torch.inference_mode():
+        found = layers(torch.ones(2, 96))
+    torch.testing.assert_close(found, _layers()(torch.ones(2, 96)).detach(), rtol=0.05, atol=0.05)
+    assert layers[0]._packed is None
+
+
+def test_operators_that_are_not_there_are_not_used(monkeypatch):
+    linear.can_arrange.cache_clear()
+    monkeypatch.setattr(linear, "arranged", lambda weight: 1 / 0)
+    try:
+        assert not linear.can_arrange(torch.float32)
+    finally:
+        linear.can_arrange.cache_clear()

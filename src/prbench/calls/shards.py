@@ -17,6 +17,9 @@ MOST_CALLS = 512
 would share no more."""
 FEWEST_CALLS = 64
 """A user's calls are not cut into smaller pieces than this: each piece computes the profile again."""
+SMALLEST = 16
+"""Shards are filled up to so many calls, unless that leaves a worker without any: what is shared is seldom less, and
+a rounded model is held against the exact one on the first of them."""
 SHARDS_PER_WORKER = 8
 """Number of shards per worker: enough of them that a slow one at the end keeps no worker waiting for long."""
 
@@ -44,9 +47,10 @@ def cut(calls: Mapping[str, View], workers: int, most_calls: int = MOST_CALLS) -
         True
         >>> few = {user: AnswerView("Tea?", "Green.", user=user) for user in "abcd"}
         >>> len(cut(few, workers=2))  # nobody waits while another answers all
-        4
+        2
     """
-    fair = min(most_calls, -(-len(calls) // (workers * SHARDS_PER_WORKER)))
+    fair = max(-(-len(calls) // (workers * SHARDS_PER_WORKER)), min(SMALLEST, -(-len(calls) // workers)))
+    fair = min(most_calls, fair)
     filled: list[list[tuple[str, View]]] = []
     for piece in _pieces(calls, min(most_calls, max(FEWEST_CALLS, fair))):
         if filled and len(filled[-1]) + len(piece) <= fair:

@@ -10,6 +10,7 @@ from prbench.calls.ask import Asker, InProcess
 from prbench.config import ModelOptions
 from prbench.errors import ConfigError, MissingExtraError, did_you_mean
 from prbench.models import Jury, Model, Replay, Sized, is_hosted
+from prbench.models.local.precision import COPIED_BYTES
 from prbench.types import Frozen
 
 EngineName = Literal["local", "ray"]
@@ -86,8 +87,11 @@ def cores() -> int:
 
 
 def weight_bytes(model: Model, options: ModelOptions) -> int | None:
-    """Size of a model's weights, where it can say so without loading them."""
-    return model.parameter_count() * _BYTES[options.dtype] if isinstance(model, Sized) else None
+    """Memory of a model's weights, where it can say so without loading them; small ones are kept twice."""
+    if not isinstance(model, Sized):
+        return None
+    size = model.parameter_count() * _BYTES[options.dtype]
+    return 2 * size if size <= COPIED_BYTES else size
 
 
 def _memory_bytes() -> int | None:

@@ -1,10 +1,12 @@
-"""Half precision on a processor: whether it has instructions for it, and matrix products that use them."""
+"""What a processor multiplies with: half precision where it has instructions for it, and copies of small weights."""
 
 import platform
 from typing import Any, Literal
 
 Products = Literal["auto", "float32", "bfloat16"]
 """Precision of the matrix products of a training; weights, gradients and sums stay in float32."""
+COPIED_BYTES = 2**30
+"""Most bytes of a model's weights that are kept twice, once as the processor multiplies them fastest."""
 
 
 def has_bfloat16() -> bool | None:

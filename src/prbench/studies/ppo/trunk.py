@@ -9,7 +9,7 @@ Three decisions make PPO bearable on two cores, and none of them is an approxima
   the backward pass ends there.
 - All rollouts of a prompt attend to one copy of its keys and values.
 
-With the adapters off this is the base model, to the float: the reference of the KL penalty is no second model.
+With the adapters off this is the base model, to rounding: the reference of the KL penalty is no second model.
 """
 
 import math
@@ -24,6 +24,7 @@ from torch.nn import functional
 
 from prbench.errors import ModelError
 from prbench.models.local.linear import arranged, can_arrange, product
+from prbench.models.local.precision import COPIED_BYTES
 
 MAPS = ("qkv", "out", "gate_up", "down")
 """The linear maps of a layer; those that read the same input are one, with one adapter."""
@@ -96,11 +97,11 @@ class Map(NamedTuple):
         """Several linear layers of the same input as one map."""
         weight = torch.cat([linear.weight.detach() for linear in linears]).T.contiguous()
         biases = [linear.bias for linear in linears]
-        return cls(weight, None if biases[0] is None else torch.cat([bias.detach() for bias in biases])).fast()
+        return cls(weight, None if biases[0] is None else torch.cat([bias.detach() for bias in biases]))
 
     def fast(self) -> Self:
         """The same map for reading and writing: nothing learns through it."""
-        return self._replace(arranged=arranged(self.weight.T) if can_arrange(self.weight.dtype) else None)
+        return self._replace(arranged=arranged(self.weight.T))
 
     def __call__(self, x: Tensor) -> Tensor:
         """Apply the map to `x`."""
@@ -160,10 +161,13 @@ class Policy(nn.Module):
         super().__init__()
         config = model.config
         _refuse_other_shapes(config)
-        self._layers = [Layer.of(layer) for layer in model.model.layers]
+        size = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
+        self._is_fast = size <= COPIED_BYTES and can_arrange(model.dtype)
+        self._layers = [self._quick(Layer.of(layer)) for layer in model.model.layers]
         # In tuples: these are no parameters of this module.
         self._base = (model.model.embed_tokens, model.model.rotary_emb, model.model.norm)
-        self._head = Map(model.get_output_embeddings().weight.detach().T.contiguous(), None).fast()
+        head = Map(model.get_output_embeddings().weight.detach().T.contiguous(), None)
+        self._head = head.fast() if self._is_fast else head
         self.temperature = temperature
         self.depth = len(self._layers)
         self.lowest = self.depth - (math.ceil(self.depth / 2) if layers is None else min(layers, self.depth))
@@ -292,10 +296,17 @@ class Policy(nn.Module):
         """A layer's maps with the adapters inside them, for writing."""
         if number < self.lowest:
             return self._layers[number].maps
-        return {
-            name: plain._replace(weight=torch.addmm(plain.weight, *self._factors(number, name), alpha=SCALE)).fast()
+        maps = {
+            name: plain._replace(weight=torch.addmm(plain.weight, *self._factors(number, name), alpha=SCALE))
             for name, plain in self._maps(number)
         }
+        return self._quick(self._layers[number]._replace(maps=maps)).maps
+
+    def _quick(self, layer: Layer) -> Layer:
+        """A layer that is read and written with, but not learned through."""
+        if not self._is_fast:
+            return layer
+        return layer._replace(maps={name: plain.fast() for name, plain in layer.maps.items()})
 
     def _maps(self, number: int) -> Iterable[tuple[str, Map]]:
         return self._layers[number].maps.items()
