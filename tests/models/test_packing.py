@@ -52,7 +52,7 @@ def test_one_token_and_a_row_longer_than_the_model_reads() -> None:
 
 def test_in_one_row_dropout_acts_in_training_alone_and_gradients_flow() -> None:
     torch.manual_seed(0)
-    model = BertModel(BertConfig(**SIZES, hidden_dropout_prob=0.5))
+    model = BertModel(BertConfig(**SIZES, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.5))
     first = model.encoder.layer[0].attention.self.query.weight
 
     def last(*, learning: bool) -> torch.Tensor:
@@ -68,7 +68,7 @@ def test_in_one_row_dropout_acts_in_training_alone_and_gradients_flow() -> None:
 
 def test_attention_in_training_is_that_of_reading() -> None:
     torch.manual_seed(0)
-    model = BertModel(BertConfig(**SIZES, hidden_dropout_prob=0.0))
+    model = BertModel(BertConfig(**SIZES, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0))
     found = {}
     for learning in (False, True):
         model.train(learning)

@@ -5,7 +5,7 @@ attention goes through the texts, those of one length together. On a processor p
 a short question costs as much as the long answers beside it. Encoders of other kinds are given padded texts.
 
 In training attention is computed by plain products: on a processor, the way back through PyTorch's fused kernel takes
-several times as long for texts of this length. No weights of attention are dropped, unlike values elsewhere.
+several times as long for texts of this length.
 """
 
 from collections.abc import Iterable, Sequence
@@ -58,7 +58,8 @@ def _attention(own: Any, row: Tensor, lengths: Sequence[int]) -> Tensor:
         end = start + count * length
         query, key, value = (part[start:end].view(count, length, heads, -1).transpose(1, 2) for part in parts)
         if own.training:
-            seen = (query * query.shape[-1] ** -0.5 @ key.transpose(2, 3)).softmax(-1).to(value.dtype) @ value
+            weights = (query * query.shape[-1] ** -0.5 @ key.transpose(2, 3)).softmax(-1)
+            seen = own.dropout(weights).to(value.dtype) @ value
         else:
             seen = torch.nn.functional.scaled_dot_product_attention(query, key, value)
         found.append(seen.transpose(1, 2).reshape(count * length, -1))
