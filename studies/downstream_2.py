@@ -8,6 +8,7 @@ printed and continue where they stopped, so the same command does the rest. Noth
 """
 
 import argparse
+import json
 import shutil
 import subprocess
 import sys
@@ -168,20 +169,30 @@ def script(name: str, *words: object) -> None:
 
 
 def ppo(place: Place) -> None:
-    """The true score as a reward first, then chance and the best by validation, each with its seeds; GRPO once."""
+    """The true score as a reward first; if policies gain by it, chance and the best by validation, and GRPO once."""
     plan, own = place.plan, place.plan["study"]
     best = place.models[len(place.models) - len(plan.get("blind", ())) - 1]
     rungs = [f"none={plan['blind'][0]['address']}", f"{best['context']}={best['address']}"]
     command = ["study", "ppo", "--policy", place.policy, "--suite", own["suite"], "--steps", plan["ppo_steps"]]
     command += plan.get("ppo_words", [])
     command += ["--judge", own["judge"], "--reserve", plan["reserve"], "-o", place.folder / "ppo"]
-    prbench(*command, "--train-only", "--reward", "noised-oracle:0")
+    prbench(*command, "--reward", "noised-oracle:0", keep=place.folder / "ppo.md")
+    if not gains(ROOT / place.folder / "ppo" / "study.json", "noised-oracle:0"):
+        print(
+            "the true score itself, as a reward, raises nothing: PPO cannot show anything here, so no rung is trained"
+        )
+        return
     for seed in range(plan["ppo_seeds"]):
         for rung in rungs:
             prbench(*command, "--train-only", "--reward", rung, "--seed", seed)
     prbench(*command, keep=place.folder / "ppo.md")
     grpo = [*command[:-1], place.folder / "grpo", "--algorithm", "grpo"]
     prbench(*grpo, "--reward", *rungs, keep=place.folder / "grpo.md")
+
+
+def gains(file: Path, model: str) -> bool:
+    """Whether a policy of a finished PPO study lies above the untrained one, with an interval clear of 0."""
+    return bool(json.loads(file.read_text("utf-8"))["models"][model]["details"]["gain"]["low"] > 0)
 
 
 def correlate(place: Place) -> None:

@@ -126,6 +126,7 @@ def test_every_step_is_made_of_commands(name, tmp_path, monkeypatch):
     monkeypatch.setattr(downstream_2, "make_ladder", lambda plan, work: asked.append(["ladder"]))
     monkeypatch.setattr(downstream_2, "write_pages", lambda folder, page: asked.append([str(page)]) or [page])
     (tmp_path / "work").mkdir()
+    _found(tmp_path / "work" / "lm_smollm2" / "ppo", low=0.01)
     rungs = [Rung("longer", "none", "a", 50.0), Rung("personal:x", "profile", "b", 61.0)]
     (tmp_path / "work" / "models.toml").write_text(ladder.as_toml(rungs), "utf-8")
     downstream_2.STEPS[name](downstream_2.Place(PLAN, Path("work"), "lm:smollm2"))
@@ -135,6 +136,17 @@ def test_every_step_is_made_of_commands(name, tmp_path, monkeypatch):
     if name == "ppo":
         assert "noised-oracle:0" in asked[0]
         assert sum("profile=personal:x" in words for words in asked) == PLAN["ppo_seeds"] + 1
+        _found(tmp_path / "work" / "lm_smollm2" / "ppo", low=-0.07)
+        asked.clear()
+        downstream_2.ppo(downstream_2.Place(PLAN, Path("work"), "lm:smollm2"))
+        assert len(asked) == 1  # with a true score that raises nothing no rung is trained
+
+
+def _found(folder, low):
+    """A finished PPO study with the true score as its reward."""
+    folder.mkdir(parents=True, exist_ok=True)
+    gain = {"value": low + 0.06, "low": low, "high": low + 0.12}
+    (folder / "study.json").write_text(json.dumps({"models": {"noised-oracle:0": {"details": {"gain": gain}}}}))
 
 
 def test_the_page_has_the_tables_that_are_there_and_a_drawing(tmp_path):
