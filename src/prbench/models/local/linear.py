@@ -92,4 +92,5 @@ def can_arrange(dtype: torch.dtype) -> bool:
             found = product(rows, arranged(weight), bias)
         except Exception:  # operators that PyTorch does not document: whatever they raise, plain products will do
             return False
-        return torch.allclose(found.float(), nn.functional.linear(rows, weight, bias).float(), rtol=0.02, atol=0.05)
+        expected = nn.functional.linear(rows, weight, bias)
+        return bool(torch.allclose(found.float(), expected.float(), rtol=0.02, atol=0.05))
