@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from prbench import files
@@ -53,16 +54,18 @@ class UpperEncoder(SentenceEncoder):
     @cached_property
     def _model(self) -> Any:
         """The upper layers, under the names they have in the whole."""
-        blocks = list(self._base._model.encoder.layer)
-        first = max(len(blocks) - self.layers, 0)
-        found = nn.Module()
-        found.encoder = nn.Module()
-        upper = [copy.deepcopy(block).float() for block in blocks[first:]]  # what was learned is added before rounding
-        found.encoder.layer = nn.ModuleList([nn.Identity()] * first + upper)
-        learned = files.load_tensors(self._folder / DELTA, raises=ModelError, hint=_AGAIN)
-        with files.checked(self._folder / DELTA, raises=ModelError, hint=_AGAIN):
-            add_delta(found, learned)
-        return found.to(self._base._model.dtype).eval()
+        with torch.inference_mode(mode=False):  # weights that are made in it are never arranged
+            blocks = list(self._base._model.encoder.layer)
+            first = max(len(blocks) - self.layers, 0)
+            found = nn.Module()
+            found.encoder = nn.Module()
+            # What was learned is added before rounding.
+            upper = [copy.deepcopy(block).float() for block in blocks[first:]]
+            found.encoder.layer = nn.ModuleList([nn.Identity()] * first + upper)
+            learned = files.load_tensors(self._folder / DELTA, raises=ModelError, hint=_AGAIN)
+            with files.checked(self._folder / DELTA, raises=ModelError, hint=_AGAIN):
+                add_delta(found, learned)
+            return found.to(self._base._model.dtype).eval()
 
     def forget(self) -> None:
         """Drop all that was made of texts, here and in the layers below."""
