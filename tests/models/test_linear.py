@@ -22,18 +22,18 @@ def _packed(layers: torch.nn.Sequential) -> torch.nn.Sequential:
     return layers
 
 
-def _same(layers: torch.nn.Sequential, plain: torch.nn.Sequential, shown: torch.Tensor) -> None:
+def _assert_same(layers: torch.nn.Sequential, plain: torch.nn.Sequential, shown: torch.Tensor) -> None:
     with torch.inference_mode():
         torch.testing.assert_close(layers(shown), plain(shown), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("shape", [(1, 96), (7, 96), (2, 300, 96), (96,), (0, 96)])
 def test_products_are_those_of_a_plain_layer(shape):
-    _same(_packed(_layers()), _layers(), torch.randn(shape))
+    _assert_same(_packed(_layers()), _layers(), torch.randn(shape))
 
 
 def test_rows_that_do_not_lie_side_by_side():
-    _same(_packed(_layers()), _layers(), torch.randn(8, 40, 96)[::2, ::3])
+    _assert_same(_packed(_layers()), _layers(), torch.randn(8, 40, 96)[::2, ::3])
 
 
 def test_weights_are_arranged_where_the_processor_takes_them():
@@ -47,7 +47,7 @@ def test_a_weight_that_was_changed_is_arranged_anew():
         with torch.no_grad():
             one[0].weight.mul_(3)
         one[2].weight.data = torch.full_like(one[2].weight, 0.5)
-    _same(layers, plain, torch.randn(5, 96))
+    _assert_same(layers, plain, torch.randn(5, 96))
 
 
 def test_a_copy_is_its_own():
@@ -55,9 +55,9 @@ def test_a_copy_is_its_own():
     copied, plain = copy.deepcopy(layers), _layers()
     for one in (copied, plain):
         one[0].weight.data += 1
-    _same(copied, plain, torch.randn(5, 96))
-    _same(layers, _layers(), torch.randn(5, 96))
-    _same(pickle.loads(pickle.dumps(layers)), _layers(), torch.randn(5, 96))
+    _assert_same(copied, plain, torch.randn(5, 96))
+    _assert_same(layers, _layers(), torch.randn(5, 96))
+    _assert_same(pickle.loads(pickle.dumps(layers)), _layers(), torch.randn(5, 96))
 
 
 def test_learning_goes_on_as_ever():
@@ -89,7 +89,7 @@ def test_a_weight_that_went_and_came_back_is_arranged_anew():
         one.bfloat16().float()
     for _ in range(20):
         layers.bfloat16().float()
-        _same(layers, plain, shown)
+        _assert_same(layers, plain, shown)
 
 
 def test_a_rounded_weight_is_left_to_who_rounded_it():
@@ -102,9 +102,13 @@ def test_a_rounded_weight_is_left_to_who_rounded_it():
     assert layers[0]._packed is None
 
 
-def test_operators_that_are_not_there_are_not_used(monkeypatch):
+@pytest.mark.parametrize("error", [AttributeError, RuntimeError, TypeError])
+def test_operators_that_are_not_there_are_not_used(monkeypatch, error):
+    def missing(weight):
+        raise error
+
     linear.can_arrange.cache_clear()
-    monkeypatch.setattr(linear, "arranged", lambda weight: 1 / 0)
+    monkeypatch.setattr(linear, "arranged", missing)
     try:
         assert not linear.can_arrange(torch.float32)
     finally:

@@ -90,7 +90,7 @@ def can_arrange(dtype: torch.dtype) -> bool:
         bias, rows = weight[0], weight[:3]
         try:
             found = product(rows, arranged(weight), bias)
-        except Exception:  # operators that PyTorch does not document: whatever they raise, plain products will do
+        except (AttributeError, RuntimeError, TypeError):  # not there, not for this processor, or called otherwise
             return False
         expected = nn.functional.linear(rows, weight, bias)
         return bool(torch.allclose(found.float(), expected.float(), rtol=0.02, atol=0.05))
