@@ -16,10 +16,12 @@ from prbench.show import render
 from prbench.studies.best_of_n import parse_model
 from prbench.studies.ppo.checkpoint import read_history
 from prbench.studies.ppo.config import PPOConfig, PPOStudyConfig
+from prbench.studies.ppo.held_out import divide
 from prbench.studies.ppo.outcome import PPOStudy
 from prbench.studies.ppo.policy_tables import ppo_tables
 from prbench.studies.ppo.recipe import ppo_study
 from prbench.studies.ppo.section import ppo_section
+from prbench.studies.ppo.verl import write_verl
 from prbench.studies.study import read_study
 from split_suite import write_suite
 
@@ -241,3 +243,65 @@ def test_the_command_trains_and_says_what_is_missing(settings: PPOStudyConfig, t
         "longer",
         "shorter",
     ]
+
+
+@pytest.fixture(scope="module")
+def own(settings: PPOStudyConfig) -> PPOStudyConfig:
+    options = OPTIONS.model_copy(update={"posts": 0})
+    return settings.model_copy(update={"people": 4, "options": options})
+
+
+def own_study(
+    own: PPOStudyConfig, out: Path, rewards=REWARDS[:1], judge: PlantedJudge | None = None
+) -> PPOStudy | None:
+    suite = tiny_suite(couples=3, questions=24)
+    return ppo_study(own, rewards, out, suite=suite, judge=judge or PlantedJudge(), say=lambda line: None)
+
+
+def test_people_get_policies_of_their_own_and_are_judged_on_other_questions(own: PPOStudyConfig, tmp_path: Path):
+    division = divide(tiny_suite(couples=3, questions=24), own, PlantedJudge())
+    people = {item.pair.user for item in division.items}
+    assert len(people) == 4
+    assert len({item.unit for item in division.items}) == 2  # whole couples
+    assert {pair.user for pair in division.train} == people
+    assert not {pair.question for pair in division.train} & {item.pair.question for item in division.items}
+    found = own_study(own, tmp_path / "ppo")
+    assert found is not None
+    assert "held-out questions of its own person" in found.endpoint
+    seed = found.models["py:ppo_world:e_share"].details.seeds["0"]
+    folder = tmp_path / "ppo" / "trainings" / seed.folder
+    parts = sorted((folder / "people").iterdir())
+    assert len(parts) == 4
+    histories = [read_history(part / "history.jsonl") for part in parts]
+    together = read_history(folder / "history.jsonl")
+    assert [step.step for step in together] == [1, 2]
+    assert together[1].kl == pytest.approx(fmean(history[1].kl for history in histories))
+    assert together[1].seconds == pytest.approx(sum(history[1].seconds for history in histories))
+    assert "a policy for each of 4 people" in render(ppo_tables(found), "md")
+    adapters = [(part / "checkpoint.pt").read_bytes() for part in parts]
+    assert len(set(adapters)) == 4
+
+
+def test_own_policies_continue_and_cost_nothing_once_they_are_there(own: PPOStudyConfig, tmp_path: Path):
+    own_study(own, tmp_path / "ppo")
+    before = {path: path.read_bytes() for path in (tmp_path / "ppo").rglob("*.jsonl")}
+    (training,) = (tmp_path / "ppo" / "trainings").iterdir()
+    lost = sorted((training / "people").iterdir())[-1]
+    shutil.rmtree(lost)  # as if it had been stopped before the last person
+    (training / "training.json").unlink()
+    judge = PlantedJudge()
+    own_study(own, tmp_path / "ppo", judge=judge)
+    assert judge.asked == 0
+    after = {path: path.read_bytes() for path in (tmp_path / "ppo").rglob("*.jsonl")}
+    assert {path for path in before if before[path] != after[path]} <= {
+        lost / "history.jsonl",
+        training / "history.jsonl",
+    }
+
+
+def test_more_people_than_ask_enough_are_refused(own: PPOStudyConfig, tmp_path: Path):
+    many = own.model_copy(update={"people": 60})
+    with pytest.raises(ConfigError, match="--people 60: 6 ask 5 questions or more in either half"):
+        own_study(many, tmp_path / "ppo")
+    with pytest.raises(ConfigError, match="verl trains one policy for all"):
+        write_verl(own, REWARDS[:1], tmp_path / "verl", server="http://127.0.0.1:1")

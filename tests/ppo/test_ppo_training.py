@@ -20,6 +20,7 @@ from prbench.studies.ppo.training import make_policy
 from prbench.types import Context, Message, Pair, Prompt
 
 OPTIONS = PPOConfig(
+    products="float32",
     steps=40,
     prompts=2,
     rollouts=16,

@@ -42,6 +42,9 @@ def ppo(
     test_split: Annotated[str, typer.Option(help="What it is judged on.")] = "test",
     items: Annotated[int, typer.Option(min=2, help="Held-out items (a user's question each), whole couples.")] = 64,
     answers: Annotated[int, typer.Option(min=1, help="Answers to each held-out item.")] = 2,
+    people: Annotated[
+        int, typer.Option(min=0, help="Held-out people who each get a policy, judged on half of their questions.")
+    ] = 0,
     steps: Annotated[int | None, typer.Option(min=1, help="Default 40.")] = None,
     prompts: Annotated[int | None, typer.Option(min=1, help="Questions in a step; default 2.")] = None,
     rollouts: Annotated[int | None, typer.Option(min=2, help="Answers to each; default 4.")] = None,
@@ -53,6 +56,10 @@ def ppo(
     learning_rate: Annotated[float | None, typer.Option(help="Default 0.0005.")] = None,
     kl_weight: Annotated[float | None, typer.Option(min=0, help="Price of leaving the base model.")] = None,
     target_kl: Annotated[float | None, typer.Option(help="How far one step may move the policy.")] = None,
+    trace: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="λ of the advantages; 1: all tokens share the reward; default .95."),
+    ] = None,
     rank: Annotated[int | None, typer.Option(min=1, help="Of the adapters; default 8.")] = None,
     layers: Annotated[int | None, typer.Option(min=1, help="Upper layers with adapters; default half.")] = None,
     judge_pairs: Annotated[int, typer.Option(min=20, help="Labelled pairs to examine the judge on.")] = 400,
@@ -71,6 +78,7 @@ def ppo(
     format: FormatOption = Format.table,
 ) -> None:
     """Train a policy with each reward model, and see what its answers are worth to users it has never met."""
+    posts = 0 if people and posts is None else posts  # a policy of one's own need not be told whose it is
     given = locals()
     from prbench.studies.best_of_n import parse_model
     from prbench.studies.ppo import PPOConfig, PPOStudyConfig

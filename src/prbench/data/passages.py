@@ -1,8 +1,9 @@
 """Stance passages: short texts that show where a person, or an answer, stands on one axis of taste or value.
 
 Training material only: they tune an encoder to tell stances apart, are no suite, and no number is measured on them.
-Each situation comes in texts at both poles of the axis, posts or answers, and each question in answers at both poles of
-one axis or at all four of two: the topic says nothing. A wish is what a person asks for outright, plain or negated.
+Each situation comes in texts at both poles of the axis, posts or answers, or in two posts at opposite poles of up to
+three axes; each question in answers at both poles of one axis or at all four of two: the topic says nothing. A wish is
+what a person asks for outright, plain or negated.
 Beside them stand sound answers of forms that the suite's answers do not have, which show no stance.
 """
 
@@ -72,12 +73,12 @@ def load_forms() -> tuple[tuple[str, str], ...]:
 
 
 def read_sources(paths: Iterable[Path]) -> list[Passage]:
-    """Read the files that were written: one axis each, one situation a line; or questions with their axes."""
+    """Read the files that were written: one axis each, one situation a line; or questions or posts with their axes."""
     found = []
     for path in paths:
         for number, line in files.read_lines(path):
             row = files.parse_json(line, f"{path}, line {number}")
-            told = _of_question(row) if "question" in row else _of_situation(row, path.stem)
+            told = _of_axes(row) if "axes" in row else _of_situation(row, path.stem)
             found += [Passage.model_validate(dict(zip(_COLUMNS, values, strict=True))) for values in told]
     return found
 
@@ -88,11 +89,12 @@ def _of_situation(row: Mapping[str, Any], axis: str) -> Iterator[tuple[str, ...]
             yield axis, pole, kind, row["situation"], text
 
 
-def _of_question(row: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
-    """An answer that shows a pole of each of two axes is a passage of either."""
-    for poles, text in row["answers"].items():
+def _of_axes(row: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """A text that shows a pole of each of several axes is a passage of each: answers to a question, or posts."""
+    kind, subject = ("answer", row["question"]) if "question" in row else ("post", row["situation"])
+    for poles, text in row[f"{kind}s"].items():
         for axis, pole in zip(row["axes"], poles.split("+"), strict=True):
-            yield axis, pole, "answer", row["question"], text
+            yield axis, pole, kind, subject, text
 
 
 def write_passages(passages: Iterable[Passage], path: Path) -> None:

@@ -137,7 +137,8 @@ def _cell(pair: Pair, axis: str) -> str:
 
 
 def _situation(passage: Passage) -> str:
-    return f"{passage.axis}\0{passage.situation}"
+    """The subject alone: a text that shows stances on several axes is a passage of each, and stays with itself."""
+    return passage.situation
 
 
 def _opposites(stances: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:

@@ -158,7 +158,8 @@ class FeatureStore:
                 f"{self.name}: gives vectors of width {width}, but {str(self.folder)!r} holds {self._table.shape[1]}",
                 hint="another encoder wrote under this name; remove that folder, and its texts are embedded again",
             )
-        files.write_whole(self.folder / "width", str(width))
+        if self._table is None:
+            files.write_whole(self.folder / "width", str(width))
         _append_after(self.folder / "vectors.f32", self._read * width * 4, rows.tobytes())
         _append_after(self.folder / "keys.bin", self._read * _KEY_BYTES, b"".join(keys))
 

@@ -142,7 +142,8 @@ def conclude(
         suite=everything.record.name,
         policy=settings.policy,
         endpoint=f"mean aspect score from 0 to 2 of the policy after {settings.options.steps} steps of "
-        f"{settings.options.algorithm.upper()}, on held-out users and questions",
+        f"{settings.options.algorithm.upper()}, on held-out "
+        + ("questions of its own person" if settings.people else "users and questions"),
         judge=exam.judge,
         items={item.id: Labels(unit=item.unit, question=item.question) for item in items},
         models={name: outcome for name, outcome in outcomes.items() if outcome is not None},

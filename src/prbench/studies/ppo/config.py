@@ -8,6 +8,7 @@ from pydantic import Field
 from prbench.config import Config, ModelOptions
 from prbench.errors import RunError
 from prbench.files import checked
+from prbench.models.local.precision import Products, told
 from prbench.results import RunFolder
 from prbench.types import Text
 
@@ -61,6 +62,9 @@ class PPOConfig(Config):
     """Rank of the low-rank adapters."""
     layers: int | None = Field(default=None, ge=1)
     """Number of the upper layers that have adapters; default: half of them."""
+    products: Products = "auto"
+    """Precision of the matrix products in learning: `auto` takes bfloat16 where the processor has instructions for it.
+    Answers are written in float32."""
     checkpoint_every: int = Field(default=5, ge=1)
     seed: int = Field(default=0, ge=0)
 
@@ -72,7 +76,7 @@ class PPOConfig(Config):
     @property
     def identity(self) -> dict[str, Any]:
         """Return the settings that decide which policy comes out: all but how often it is saved."""
-        return self.model_dump(mode="json", exclude={"checkpoint_every"})
+        return {**self.model_dump(mode="json", exclude={"checkpoint_every", "products"}), **told(self.products)}
 
 
 class PPOStudyConfig(Config):
@@ -86,6 +90,9 @@ class PPOStudyConfig(Config):
     """Held-out items on which every trained policy is judged; both halves of a couple are in or out."""
     answers: int = Field(default=2, ge=1)
     """Answers to each of them."""
+    people: int = Field(default=0, ge=0, multiple_of=2)
+    """People of the held-out split who each get a policy of their own: it learns on half of their questions, the same
+    half for a couple, and is judged on the other. 0: one policy for all, taught by other people."""
     item_seed: int = Field(default=0, ge=0)
     """Seed of the items and of the draws in which they are answered: the same for all policies."""
     judge: str = ""
@@ -100,6 +107,8 @@ class PPOStudyConfig(Config):
     def shared(self) -> dict[str, Any]:
         """Return what must be the same in all of a study's trainings, or their scores could not be compared."""
         chosen = self.model_dump(mode="json", exclude={"judge", "judge_options", "judge_pairs", "reserve", "options"})
+        if not self.people:
+            del chosen["people"]
         options = self.options.identity
         del options["seed"]
         return {**chosen, "options": options}

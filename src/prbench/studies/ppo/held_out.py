@@ -1,11 +1,15 @@
-"""Division into what a policy learns from and what judges it: two sets of people and questions without shared text."""
+"""Division into what a policy learns from and what judges it: two sets of people and questions without shared text.
 
+Where people get policies of their own, only the questions are two sets: a policy is judged on its person's others.
+"""
+
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from prbench.config import digest
-from prbench.data import Suite
+from prbench.data import Suite, hash_text
 from prbench.errors import ConfigError
 from prbench.files import write_whole
 from prbench.graders import RubricJudge
@@ -17,6 +21,8 @@ from prbench.types import Pair
 
 ANSWERS = "answers.jsonl"
 ITEMS = "items.json"
+_FEWEST = 5
+"""Questions that a person must ask at least in either half to get a policy."""
 
 Write = Callable[[Sequence[Pair], int, int], list[tuple[str, bool]]]
 """Function from questions, answers to each and a seed to texts, each with whether it was cut off; question by question.
@@ -39,13 +45,15 @@ def divide(
 ) -> HeldOutDivision:
     """Take training and held-out questions from a suite; refuse them if they have a text in common.
 
+    Where people get policies of their own, both come from the held-out split, and no question is in both.
+
     Args:
         everything: The suite.
         settings: Which splits, and how many held-out items.
         judge: Who will grade; items that it cannot grade are left out.
         known: Ids of the items that the study has chosen already.
     """
-    if settings.train_split == settings.test_split:
+    if settings.train_split == settings.test_split and not settings.people:
         raise ConfigError(
             f"the policy would be judged on what it was trained on: both are split {settings.test_split!r}",
             hint="train on train, judge on test",
@@ -55,6 +63,8 @@ def divide(
             f"suite {everything.record.name!r} has no splits, so nothing can be held out",
             hint="use a suite with splits: mirror, or one made by `prbench build`",
         )
+    if settings.people:
+        return _own(split_pairs(everything, settings.test_split), settings, judge)
     train, test = (split_pairs(everything, name) for name in (settings.train_split, settings.test_split))
     for name in dict.fromkeys((settings.test_split, *HELD_OUT)):
         held = [pair for pair in everything if pair.tags.get("split") == name and name != settings.train_split]
@@ -65,6 +75,31 @@ def divide(
     else:
         items = select_items(test, judge, limit=settings.items, seed=settings.item_seed).items
     return HeldOutDivision(teaching, items, test)
+
+
+def _own(test: Sequence[Pair], settings: PPOStudyConfig, judge: RubricJudge | None) -> HeldOutDivision:
+    """The questions of some people in two halves, by a hash of the question; people by a hash of their couple."""
+    halves: dict[str, tuple[list[StudyItem], list[StudyItem]]] = {}
+    for item in select_items(test, judge).items:
+        later = int(hash_text(f"own\0{settings.item_seed}\0{item.question}")[:8], 16) % 2
+        halves.setdefault(item.unit, ([], []))[later].append(item)
+    rich = [
+        unit for unit, (taught, asked) in halves.items() if _fewest(taught) >= _FEWEST and _fewest(asked) >= _FEWEST
+    ]
+    taught, items = list[StudyItem](), list[StudyItem]()
+    for unit in sorted(rich, key=lambda unit: hash_text(f"own\0{settings.item_seed}\0{unit}")):
+        if len({item.pair.user for item in items}) < settings.people:
+            taught += halves[unit][0]
+            items += halves[unit][1]
+    if (found := len({item.pair.user for item in items})) != settings.people:
+        raise ConfigError(
+            f"--people {settings.people}: {found} ask {_FEWEST} questions or more in either half", hint="take fewer"
+        )
+    return HeldOutDivision([item.pair for item in taught], items, list(test))
+
+
+def _fewest(items: Sequence[StudyItem]) -> int:
+    return min(Counter(item.pair.user for item in items).values(), default=0)
 
 
 def answer_items(

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from prbench.errors import ModelError
 from prbench.files import Appender
+from prbench.models.local.precision import multiplying
 from prbench.studies.ppo.checkpoint import HISTORY, TrainingStep, cut_history, keep, read
 from prbench.studies.ppo.config import PPOConfig
 from prbench.studies.ppo.formulas import (
@@ -123,15 +124,16 @@ def learn(
     returns, advantages = advantages + rollout.values, whiten(advantages, mask)
     told = Learned()
     for epoch in range(options.epochs):
-        seen = policy.read_upper(rollout.prefix, rollout.middle)
-        odds = seen.logits.log_softmax(-1)
+        with multiplying(options.products):
+            seen = policy.read_upper(rollout.prefix, rollout.middle)
+        odds = seen.logits.float().log_softmax(-1)
         new = chosen(odds, rollout.tokens)
         with torch.no_grad():
             far = float(moved(new, rollout.logprobs, mask))
         if far > options.target_kl:
             return told._replace(moved=far)
         loss = clipped_objective(new, rollout.logprobs, advantages, mask, options.clip)
-        value_loss = clipped_value_loss(seen.values, rollout.values, returns, mask, options.value_clip)
+        value_loss = clipped_value_loss(seen.values.float(), rollout.values, returns, mask, options.value_clip)
         with torch.set_grad_enabled(options.entropy_weight > 0):
             spread = entropy(odds, mask)
         total = loss + options.value_weight * value_loss - options.entropy_weight * spread

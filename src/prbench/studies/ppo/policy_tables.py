@@ -3,6 +3,7 @@
 from prbench.show import Number, Table, count
 from prbench.studies.best_of_n.gain_tables import ranged
 from prbench.studies.best_of_n.reward_models import taught_alike_notice
+from prbench.studies.ppo.config import PPOStudyConfig
 from prbench.studies.ppo.outcome import PolicyOutcome, PPOStudy
 
 
@@ -70,14 +71,21 @@ def _short(value: float | None) -> str:
     return "–" if value is None else f"{value:.3g}"
 
 
+def _taught(settings: PPOStudyConfig) -> str:
+    if settings.people:
+        return (
+            f"a policy for each of {settings.people} people of split {settings.test_split!r}, judged on other questions"
+        )
+    return f"trained on split {settings.train_split!r}, judged on {settings.test_split!r}"
+
+
 def _notes(found: PPOStudy) -> list[str]:
     settings, options = found.details.settings, found.details.settings.options
     notes = [
         found.judge.told("labelled pairs"),
         f"untrained policy: {ranged(found.details.untrained.score)}",
         f"{options.steps} steps of {options.prompts} questions × {options.rollouts} answers of at most "
-        f"{options.new_tokens} tokens; trained on split {settings.train_split!r}, judged on "
-        f"{settings.test_split!r} ({settings.answers} answers to each item)",
+        f"{options.new_tokens} tokens; {_taught(settings)} ({settings.answers} answers to each item)",
         "KL: of a whole answer to the base model, in the last step; dropped: answers that got no reward; "
         "degenerate: answers to held-out items that are empty or punctuation alone",
     ]

@@ -3,27 +3,31 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import torch
 
 from prbench.config import digest
-from prbench.files import slug
+from prbench.files import slug, write_whole
 from prbench.results import RunFolder
 from prbench.studies.best_of_n.candidates import Candidate
 from prbench.studies.best_of_n.reward_models import RewardModel
-from prbench.studies.ppo.checkpoint import TrainingStep, claim
+from prbench.studies.ppo.checkpoint import HISTORY, TrainingStep, claim, read_history
 from prbench.studies.ppo.conclusion import TRAINING, TRAININGS, TrainingRecord
 from prbench.studies.ppo.config import PPOConfig, PPOStudyConfig
-from prbench.studies.ppo.held_out import HeldOutDivision, Write, answer_items
+from prbench.studies.ppo.held_out import ANSWERS, HeldOutDivision, Write, answer_items
 from prbench.studies.ppo.loop import PPOTraining, Speech, answer_texts
 from prbench.studies.ppo.rewards import TextReward
 from prbench.studies.ppo.speaker import Speaker
 from prbench.studies.ppo.trunk import Policy
 from prbench.train.checkpoint import alone
-from prbench.types import Pair
+from prbench.types import Frozen, Pair
 
 UNTRAINED = "untrained"
+PEOPLE = "people"
+Key = dict[str, Any]
+Heard = Callable[[TrainingStep, TextReward], None]
 _PROMPTS_AT_ONCE = 8
 
 
@@ -38,13 +42,15 @@ class StudySetup(NamedTuple):
     out: Path
 
 
-def training_key(work: StudySetup, reward: TextReward) -> dict[str, Any]:
+def training_key(work: StudySetup, reward: TextReward) -> Key:
     """Return the key of a training: reward model, what it sees, policy, seed, all that decides what comes out."""
+    own = {"people": work.settings.people} if work.settings.people else {}
     return {
         "reward": reward.key,
         "policy": {"address": work.settings.policy, "revision": work.speaker.revision},
         "suite": work.settings.suite,
-        "split": work.settings.train_split,
+        "split": work.settings.test_split if own else work.settings.train_split,
+        **own,
         "options": work.settings.options.identity,
     }
 
@@ -62,28 +68,85 @@ def training_folder(work: StudySetup, reward_model: RewardModel) -> Path:
 
 
 def train_policy(
-    work: StudySetup, reward_model: RewardModel, reward: TextReward, heard: Callable[[TrainingStep, TextReward], None]
+    work: StudySetup, reward_model: RewardModel, reward: TextReward, heard: Heard
 ) -> dict[str, list[Candidate]]:
     """Train with one reward model, or continue; then answer the held-out items."""
     key, folder = training_key(work, reward), training_folder(work, reward_model)
     with alone(folder):
         claim(folder, key)
-        options = work.settings.options
-        if options.algorithm == "grpo":
-            from prbench.studies.ppo.grpo import train_grpo
-
-            write = train_grpo(work, reward, folder, key, lambda step: heard(step, reward))
+        if work.settings.people:
+            found = _train_people(work, reward, folder, key, heard)
         else:
-            policy = make_policy(work.speaker.weights, options)
-            training = PPOTraining(
-                policy, work.division.train, reward, work.speaker.speech, options, folder=folder, key=key
-            )
-            training.run(lambda step: heard(step, reward))
-            write = writer(policy, work.speaker.speech, options)
-        found = answer_items(folder, work.division.items, write, work.settings, digest(key))
-        record = _record(reward_model, options.seed, digest(key))
+            found = _train_one(work, reward, folder, key, digest(key), heard)
+        record = _record(reward_model, work.settings.options.seed, digest(key))
         RunFolder(folder).write_json(TRAINING, record.model_dump(mode="json"))
         return found
+
+
+def _train_one(
+    work: StudySetup, reward: TextReward, folder: Path, key: Key, who: str, heard: Heard
+) -> dict[str, list[Candidate]]:
+    """One policy, and its answers."""
+    options = work.settings.options
+    if options.algorithm == "grpo":
+        from prbench.studies.ppo.grpo import train_grpo
+
+        write = train_grpo(work, reward, folder, key, lambda step: heard(step, reward))
+    else:
+        policy = make_policy(work.speaker.weights, options)
+        training = PPOTraining(
+            policy, work.division.train, reward, work.speaker.speech, options, folder=folder, key=key
+        )
+        training.run(lambda step: heard(step, reward))
+        write = writer(policy, work.speaker.speech, options)
+    return answer_items(folder, work.division.items, write, work.settings, who)
+
+
+def _train_people(
+    work: StudySetup, reward: TextReward, folder: Path, key: Key, heard: Heard
+) -> dict[str, list[Candidate]]:
+    """A policy for each person, one after the other; their answers together, and the mean of their histories."""
+    found, steps = dict[str, list[Candidate]](), list[list[TrainingStep]]()
+    for person in dict.fromkeys(item.pair.user for item in work.division.items):
+        place = folder / PEOPLE / slug(person)
+        division = work.division._replace(
+            train=[pair for pair in work.division.train if pair.user == person],
+            items=[item for item in work.division.items if item.pair.user == person],
+        )
+        own = {**key, "person": person}
+        with alone(place):
+            claim(place, own)
+            found |= _train_one(work._replace(division=division), reward, place, own, digest(key), heard)
+            steps.append(read_history(place / HISTORY))
+    answers = [answer for listed in found.values() for answer in listed]
+    write_whole(folder / ANSWERS, _lines(answers))
+    write_whole(folder / HISTORY, _lines(mean_steps(steps)))
+    return found
+
+
+def mean_steps(histories: Sequence[Sequence[TrainingStep]]) -> list[TrainingStep]:
+    """The mean of several policies' steps; seconds and dropped answers are added up.
+
+    Example:
+        >>> one = TrainingStep(step=1, reward=0.5, kl=1, entropy=2, length=40, ended=1, dropped=1, seconds=3)
+        >>> two = one.model_copy(update={"reward": None, "kl": 2.0})
+        >>> (both,) = mean_steps([[one], [two]])
+        >>> both.reward, both.kl, both.dropped, both.seconds
+        (0.5, 1.5, 2, 6.0)
+    """
+    found = []
+    for together in zip(*histories, strict=True):
+        told: dict[str, Any] = {}
+        for name in TrainingStep.model_fields:
+            values = [value for step in together if (value := getattr(step, name)) is not None]
+            whole = sum(values) if name in ("dropped", "seconds") else fmean(values) if values else None
+            told[name] = int(whole) if name in ("step", "dropped", "epochs") and whole is not None else whole
+        found.append(TrainingStep(**told))
+    return found
+
+
+def _lines(rows: Sequence[Frozen]) -> str:
+    return "".join(row.model_dump_json(exclude_defaults=True) + "\n" for row in rows)
 
 
 def _record(reward_model: RewardModel, seed: int, who: str) -> TrainingRecord:

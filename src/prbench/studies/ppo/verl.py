@@ -42,6 +42,8 @@ def write_verl(settings: PPOStudyConfig, rewards: Sequence[RewardModelConfig], o
             f"verl is paid by one reward model, not by {len(rewards)}",
             hint="name one --reward, and write one folder for each",
         )
+    if settings.people:
+        raise ConfigError("verl trains one policy for all", hint="leave --people out, or train with --engine local")
     (reward_model,) = open_reward_models(rewards)
     if reward_model.context is None:
         raise ConfigError(f"{reward_model.name!r} cannot be served", hint="name a real reward model")
