@@ -44,7 +44,7 @@ def test_what_ships(mirror):
     assert (
         sum(
             (ships / f"{name}.parquet").stat().st_size
-            for name in ("mirror", "generic", "training/passages", "training/forms")
+            for name in ("mirror", "generic", "training/passages", "training/forms", "training/flaws")
         )
         < 3.5e6
     )
@@ -156,7 +156,7 @@ def test_the_shipped_files_are_what_the_sources_give(tmp_path):
         out = ["--out", str(tmp_path)] if script[0].endswith("compile.py") else []
         done = subprocess.run([sys.executable, *script, *out], cwd=ROOT, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
-    for name in ("mirror", "generic", "training/passages", "training/forms"):
+    for name in ("mirror", "generic", "training/passages", "training/forms", "training/flaws"):
         shipped = ROOT / "src" / "prbench" / "data" / "embedded" / f"{name}.parquet"
         assert shipped.read_bytes() == (tmp_path / f"{name}.parquet").read_bytes(), f"run `make suite`: {name} is stale"
         assert shipped.stat().st_size < 15e6

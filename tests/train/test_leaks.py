@@ -3,7 +3,7 @@
 import pytest
 
 from prbench.data import load_pairs
-from prbench.data.passages import load_forms, load_passages
+from prbench.data.passages import load_flaws, load_forms, load_passages
 from prbench.errors import DataError
 from prbench.train.leaks import check_apart, check_splits
 from prbench.types import Pair, Post
@@ -85,7 +85,9 @@ def test_what_the_package_ships_is_apart() -> None:
     everything = load_pairs("mirror")
     train = [pair for pair in everything if pair.tags["split"] == "train"]
     forms = [text for form in load_forms() for text in form]
-    check_splits(train, everything, "validation", extra=[*(passage.text for passage in load_passages()), *forms])
+    flaws = [text for one in load_flaws() for text in (one.question, *one.sound, *one.flawed)]
+    extra = [*(passage.text for passage in load_passages()), *forms, *flaws]
+    check_splits(train, everything, "validation", extra=extra)
 
 
 def test_a_text_that_shares_eight_words_in_a_row_with_a_held_out_one_is_refused() -> None:

@@ -4,14 +4,17 @@ Training material only: they tune an encoder to tell stances apart, are no suite
 Each situation comes in texts at both poles of the axis, posts or answers, or in two posts at opposite poles of up to
 three axes; each question in answers at both poles of one axis or at all four of two: the topic says nothing. A wish is
 what a person asks for outright, plain or negated.
-Beside them stand sound answers of forms that the suite's answers do not have, which show no stance.
+Beside them stand sound answers of forms that the suite's answers do not have, which show no stance, and questions with
+sound and flawed answers.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
+
+from pydantic import Field
 
 from prbench import files
 from prbench.errors import DataError
@@ -19,6 +22,7 @@ from prbench.types import Frozen, Text
 
 _FILE = Path(__file__).parent / "embedded" / "training" / "passages.parquet"
 _FORMS = _FILE.with_name("forms.parquet")
+_FLAWS = _FILE.with_name("flaws.parquet")
 _COLUMNS = ("axis", "pole", "kind", "situation", "text")
 
 
@@ -49,6 +53,19 @@ class WrittenAnswer(Frozen):
     """A few words for people: a list, a verse, one word."""
 
 
+class JudgedAnswers(Frozen):
+    """Answers to one question: sound ones that differ in taste, and flawed ones that are as well written."""
+
+    question: Text
+    sound: tuple[Text, ...] = Field(min_length=1)
+    flawed: tuple[Text, ...] = Field(min_length=1)
+    flaws: tuple[Text, ...] = ()
+    """What is wrong with each flawed answer, for people; it does not ship."""
+
+
+_Asked = TypeVar("_Asked", WrittenAnswer, JudgedAnswers)
+
+
 @cache
 def load_passages() -> tuple[Passage, ...]:
     """The passages that ship with the package.
@@ -70,6 +87,18 @@ def load_forms() -> tuple[tuple[str, str], ...]:
     """
     rows = files.parquet_rows(_FORMS, hint="install the package again")
     return tuple((row["question"], row["answer"]) for row in rows)
+
+
+@cache
+def load_flaws() -> tuple[JudgedAnswers, ...]:
+    """Questions with sound and flawed answers that ship with the package, beside those of the suite `generic`.
+
+    Example:
+        >>> min(len(one.flawed) for one in load_flaws())
+        2
+    """
+    rows = files.parquet_rows(_FLAWS, hint="install the package again")
+    return tuple(JudgedAnswers.model_construct(**row) for row in rows)
 
 
 def read_sources(paths: Iterable[Path]) -> list[Passage]:
@@ -104,17 +133,28 @@ def write_passages(passages: Iterable[Passage], path: Path) -> None:
 
 def write_forms(sources: Iterable[Path], path: Path) -> None:
     """Write questions and answers that were written, one a line, as one Parquet file; no question stands twice."""
-    rows = []
+    found = _questions(sources, WrittenAnswer, hint="give it question, answer and form")
+    _write([one.model_dump() for one in found], ("question", "answer"), path)
+
+
+def write_flaws(sources: Iterable[Path], path: Path) -> None:
+    """Write questions with sound and flawed answers, one a line, as one Parquet file; no question stands twice."""
+    found = _questions(sources, JudgedAnswers, hint="give it question, sound, flawed and flaws")
+    _write([one.model_dump() for one in found], ("question", "sound", "flawed"), path)
+
+
+def _questions(sources: Iterable[Path], kind: type[_Asked], *, hint: str) -> list[_Asked]:
+    rows = list[_Asked]()
     for source in sources:
         for number, line in files.read_lines(source):
             place = f"{source}, line {number}"
-            with files.checked(place, raises=DataError, hint="give it question, answer and form"):
-                rows.append(WrittenAnswer.model_validate(files.parse_json(line, place)).model_dump())
+            with files.checked(place, raises=DataError, hint=hint):
+                rows.append(kind.model_validate(files.parse_json(line, place)))
     if twice := next(
-        (question for question, count in Counter(row["question"] for row in rows).items() if count > 1), None
+        (question for question, count in Counter(row.question for row in rows).items() if count > 1), None
     ):
         raise DataError(f"the question {twice!r} stands twice", hint="write another in place of one of them")
-    _write(rows, ("question", "answer"), path)
+    return rows
 
 
 def _write(rows: Iterable[Mapping[str, Any]], names: Iterable[str], path: Path) -> None:

@@ -58,7 +58,8 @@ class EncoderConfig(Config):
     batch: int = Field(default=8, ge=1)
     """Texts in a step; of texts shorter than a post more."""
     flaws: str = ""
-    """A suite of sound and flawed answers; its pairs of the same split teach a head what all users want."""
+    """A suite of sound and flawed answers; its pairs of the same split, and the answers of this kind that ship, teach a
+    head what all users want."""
     layers: int = Field(default=3, ge=1)
     """Number of the upper layers that learn."""
     learning_rate: float = Field(default=1e-4, gt=0)
@@ -120,7 +121,7 @@ class Tuning:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(options.seed)
             self._heads = Heads(int(encoder.checkpoint.config.hidden_size), len(self._index))
-        self._loss = TuningLoss(self._heads, self._vectors, self._index, options.silence)
+        self._loss = TuningLoss(self._heads, self._vectors, self._index, options.silence, sound=bool(self._flawed))
         self._optimizer = torch.optim.AdamW(
             [
                 {"params": self._learning, "lr": options.learning_rate},

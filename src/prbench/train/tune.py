@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from prbench.config import ModelOptions
 from prbench.data import load_pairs
-from prbench.data.passages import Passage, load_passages
+from prbench.data.passages import Passage, load_flaws, load_passages
 from prbench.data.portion import Portion
 from prbench.errors import ConfigError, ModelError
 from prbench.files import checked, checksum, read_json, replacing_folder
 from prbench.models.local.upper import TUNING
 from prbench.models.personal.shipped import LEARNED
-from prbench.train.leaks import check_splits
+from prbench.train.leaks import check_splits, is_telling
 from prbench.train.stance_labels import Axes, Labelled, answer_stances, differences, labelled
 from prbench.train.train import learned_from, of_split
 from prbench.types import Pair
@@ -48,14 +48,17 @@ def tune(
     held = of_split(everything, validation)
     written = portion.written(load_passages(), options.seed) if options.passages else []
     flawed = portion.unowned(of_split(load_pairs(options.flaws), split)) if options.flaws else []
-    check_splits([*pairs, *flawed], everything, validation, extra=[passage.text for passage in written])
+    judged = load_flaws() if options.flaws else ()
+    extra = [passage.text for passage in written]
+    extra += [text for one in judged for text in (one.question, *one.sound, *one.flawed) if is_telling(text)]
+    check_splits([*pairs, *flawed], everything, validation, extra=extra)
     from prbench.models import load_encoder
     from prbench.models.local.embed import SentenceEncoder
     from prbench.train.encoder import Tuning
     from prbench.train.tuning_loss import answered
 
     axes = Axes.of(pairs)
-    texts, told = _texts(options, pairs, written, axes), answered(pairs, flawed)
+    texts, told = _texts(options, pairs, written, axes), answered(pairs, flawed, judged)
     differing = differences(pairs, written, axes) if options.differences else []
     if not texts and not told and not differing:
         raise ConfigError(

@@ -12,7 +12,7 @@ _SORTED_TOGETHER = 64
 """Batches whose texts are sorted by length together: less padding, still a random order."""
 _POST_CHARACTERS, _MOST_SHORT = 560, 4
 """Length of a usual post; and how many times as many short texts go into a batch at most."""
-_FLAWS_EVERY, _FLAWS_TOGETHER = 6, 2
+_FLAWS_EVERY, _FLAWS_TOGETHER = 6, 4
 """Steps from one in which sound and flawed answers stand beside texts to the next, and the questions whose they are."""
 _DIFFERENCES = 16
 """Pairs of differing answers in a step, at least; those of one question stay together."""
@@ -34,7 +34,7 @@ def steps(
     Example:
         >>> asked = [Answered(("Green.",), (f"Soap {number}.",)) for number in range(5)]
         >>> [len(step.answers) for step in steps([], [], asked, 8, "0")]
-        [2, 2, 1]
+        [4, 1]
     """
     asked = random.Random(f"flaws:{seed}").sample(flawed, len(flawed))  # noqa: S311 (a reproducible shuffle)
     groups = [asked[start : start + _FLAWS_TOGETHER] for start in range(0, len(asked), _FLAWS_TOGETHER)]

@@ -4,7 +4,7 @@ For each axis a softmax over first pole, nothing, second pole. Of a text in piec
 1 − Π(1 − P(piece)), and none the opposite. The axes that a text is not labelled for count as "nothing", with a weight:
 a passage about money may also say something about time. What answers a and b differ in is a softmax over axes and
 sides of gₖ(|a − b|) ± mₖ(a − b), as in `contrast`. Soundness f is one number: log σ(f(sound) − f(flawed)), and
-sound answers to one question are held together.
+sound answers to one question are held together, those that differ in something known among them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,11 +13,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from prbench.data.passages import JudgedAnswers
 from prbench.train.stance_labels import Difference, Labelled, Stance
 from prbench.types import Pair
 
 EQUAL = 0.1
-"""Weight of the squared difference in f between sound answers to one question."""
+"""Weight of the squared difference in f between sound answers to one question, or to one situation."""
 
 
 class Answered(NamedTuple):
@@ -27,12 +28,13 @@ class Answered(NamedTuple):
     flawed: tuple[str, ...]
 
 
-def answered(pairs: Sequence[Pair], flawed: Sequence[Pair]) -> list[Answered]:
+def answered(pairs: Sequence[Pair], flawed: Sequence[Pair], written: Sequence[JudgedAnswers] = ()) -> list[Answered]:
     """The answers of the questions that have a flawed one.
 
     Args:
         pairs: Pairs of sound answers.
         flawed: Pairs whose rejected answer is flawed.
+        written: Questions with their answers, as they were written.
     """
     sound: dict[str, dict[str, None]] = {pair.question: {} for pair in flawed}
     for pair in pairs:
@@ -42,7 +44,8 @@ def answered(pairs: Sequence[Pair], flawed: Sequence[Pair]) -> list[Answered]:
     for pair in flawed:
         sound[pair.question][pair.chosen] = None
         worse[pair.question][pair.rejected] = None
-    return [Answered(tuple(sound[question]), tuple(worse[question])) for question in sorted(sound)]
+    found = [Answered(tuple(sound[question]), tuple(worse[question])) for question in sorted(sound)]
+    return [*found, *(Answered(tuple(one.sound), tuple(one.flawed)) for one in written)]
 
 
 class Heads(nn.Module):
@@ -94,12 +97,20 @@ class TuningLoss:
         vectors: Gives the vectors of texts.
         index: Place of each axis.
         silence: Weight of an axis that a text is not labelled for.
+        sound: Whether differing answers, all of them sound, are held together in f: only where flaws are shown too.
     """
 
     def __init__(
-        self, heads: Heads, vectors: Callable[[Sequence[str]], Tensor], index: Mapping[str, int], silence: float
+        self,
+        heads: Heads,
+        vectors: Callable[[Sequence[str]], Tensor],
+        index: Mapping[str, int],
+        silence: float,
+        *,
+        sound: bool = False,
     ) -> None:
         self._heads, self._vectors, self._index, self._silence = heads, vectors, index, silence
+        self._sound = sound
 
     def __call__(
         self, texts: Sequence[Labelled], differing: Sequence[Difference], answers: Sequence[Answered]
@@ -138,7 +149,8 @@ class TuningLoss:
         for row, pair in enumerate(batch):
             for axis, side in pair.stances:
                 labels[row, self._index[axis] + (0 if side > 0 else len(self._index))] = 1 / len(pair.stances)
-        return -(logits.log_softmax(-1) * labels).sum(-1).mean()
+        loss = -(logits.log_softmax(-1) * labels).sum(-1).mean()
+        return loss + EQUAL * self._heads.flaw(one - two).square().mean() if self._sound else loss
 
     def _each(self, texts: Sequence[str]) -> dict[str, Tensor]:
         """The vector of each distinct text."""
