@@ -17,7 +17,7 @@ from pick import Cell, Choice, pick
 from wishes import wishes
 
 from prbench.data.compact import write_compact
-from prbench.data.passages import read_sources, write_flaws, write_forms, write_passages
+from prbench.data.passages import read_sources, write_flaws, write_forms, write_passages, write_sayings
 from prbench.types import Aspect, Pair, Post
 
 HERE = Path(__file__).parent
@@ -206,6 +206,7 @@ def main() -> int:
     write_passages(passages, out / "training" / "passages.parquet")
     write_forms(sorted((HERE / "forms").glob("*.jsonl")), out / "training" / "forms.parquet")
     write_flaws(sorted((HERE / "flaws").glob("*.jsonl")), out / "training" / "flaws.parquet")
+    write_sayings(sorted((HERE / "sayings").glob("*.jsonl")), out / "training" / "sayings.parquet")
     texts, axes = ({getattr(passage, name) for passage in passages} for name in ("text", "axis"))
     print(f"passages: {len(passages):,} stances in {len(texts):,} texts on {len(axes)} axes", file=sys.stderr)
     return 0

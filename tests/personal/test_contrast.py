@@ -16,6 +16,7 @@ from prbench.models.lists import OneByOne, alone, as_ranker
 from prbench.models.personal import rater, traits
 from prbench.models.personal.contrast import FlawTrust, judged, margin, stated_odds, taste, weighed
 from prbench.models.personal.contrast_ranker import ContrastRanker
+from prbench.models.personal.statements import Attitude
 from prbench.run.work import orders_of
 from prbench.train.contrast import ContrastConfig, train_contrast
 from prbench.types import AnswerView, Judgment, ListView, PairView, Post
@@ -158,9 +159,10 @@ def test_posts_say_what_is_liked_beyond_the_axes(trained: Path, tmp_path: Path) 
 
 def test_a_statement_is_read_by_its_vector_and_a_denial_turns_it() -> None:
     coffee, no_coffee = np.array([1.0, 0.0]), np.array([0.8, 0.6])
-    attitude, stated = np.array([0.0, -20.0, 6.0]), np.zeros((3, 1, 2))
+    attitude, stated = Attitude(np.array([0.0, -20.0]), np.zeros(0), 6.0), np.zeros((3, 1, 2))
     stated[0, 0], stated[-1, 0] = (-4.0, 4.0), (-4.0, -4.0)
-    ((wanted,), (denied,)) = stated_odds(np.stack([coffee, no_coffee]), attitude, stated)
+    said = np.stack([coffee, no_coffee])
+    ((wanted,), (denied,)) = stated_odds(said, attitude.willing(said, None), stated)
     assert wanted > 1
     assert denied < -0.5
 

@@ -5,7 +5,7 @@ Each situation comes in texts at both poles of the axis, posts or answers, or in
 three axes; each question in answers at both poles of one axis or at all four of two: the topic says nothing. A wish is
 what a person asks for outright, plain or negated.
 Beside them stand sound answers of forms that the suite's answers do not have, which show no stance, and questions with
-sound and flawed answers.
+sound and flawed answers, and sentences in which somebody says what is wanted, or nothing of the kind.
 """
 
 from collections import Counter
@@ -23,6 +23,7 @@ from prbench.types import Frozen, Text
 _FILE = Path(__file__).parent / "embedded" / "training" / "passages.parquet"
 _FORMS = _FILE.with_name("forms.parquet")
 _FLAWS = _FILE.with_name("flaws.parquet")
+_SAYINGS = _FILE.with_name("sayings.parquet")
 _COLUMNS = ("axis", "pole", "kind", "situation", "text")
 
 
@@ -63,7 +64,15 @@ class JudgedAnswers(Frozen):
     """What is wrong with each flawed answer, for people; it does not ship."""
 
 
-_Asked = TypeVar("_Asked", WrittenAnswer, JudgedAnswers)
+class Saying(Frozen):
+    """A sentence as people write it."""
+
+    text: Text
+    wants: bool | None
+    """Whether the writer says that what it names is wanted, or is not; None where it says neither."""
+
+
+_Row = TypeVar("_Row", WrittenAnswer, JudgedAnswers, Saying)
 
 
 @cache
@@ -101,6 +110,18 @@ def load_flaws() -> tuple[JudgedAnswers, ...]:
     return tuple(JudgedAnswers.model_construct(**row) for row in rows)
 
 
+@cache
+def load_sayings() -> tuple[Saying, ...]:
+    """Sentences that ship with the package: what people want, what they do not want, and neither.
+
+    Example:
+        >>> sorted({str(saying.wants) for saying in load_sayings()})
+        ['False', 'None', 'True']
+    """
+    rows = files.parquet_rows(_SAYINGS, hint="install the package again")
+    return tuple(Saying.model_construct(**row) for row in rows)
+
+
 def read_sources(paths: Iterable[Path]) -> list[Passage]:
     """Read the files that were written: one axis each, one situation a line; or questions or posts with their axes."""
     found = []
@@ -133,27 +154,36 @@ def write_passages(passages: Iterable[Passage], path: Path) -> None:
 
 def write_forms(sources: Iterable[Path], path: Path) -> None:
     """Write questions and answers that were written, one a line, as one Parquet file; no question stands twice."""
-    found = _questions(sources, WrittenAnswer, hint="give it question, answer and form")
-    _write([one.model_dump() for one in found], ("question", "answer"), path)
+    found = _read(sources, WrittenAnswer, hint="give it question, answer and form")
+    _write([one.model_dump() for one in _once(found, "question")], ("question", "answer"), path)
 
 
 def write_flaws(sources: Iterable[Path], path: Path) -> None:
     """Write questions with sound and flawed answers, one a line, as one Parquet file; no question stands twice."""
-    found = _questions(sources, JudgedAnswers, hint="give it question, sound, flawed and flaws")
-    _write([one.model_dump() for one in found], ("question", "sound", "flawed"), path)
+    found = _read(sources, JudgedAnswers, hint="give it question, sound, flawed and flaws")
+    _write([one.model_dump() for one in _once(found, "question")], ("question", "sound", "flawed"), path)
 
 
-def _questions(sources: Iterable[Path], kind: type[_Asked], *, hint: str) -> list[_Asked]:
-    rows = list[_Asked]()
+def write_sayings(sources: Iterable[Path], path: Path) -> None:
+    """Write sentences, one a line, as one Parquet file; none stands twice."""
+    found = _read(sources, Saying, hint="give it text, and wants: true, false or null")
+    _write([one.model_dump() for one in _once(found, "text")], ("text", "wants"), path)
+
+
+def _read(sources: Iterable[Path], kind: type[_Row], *, hint: str) -> list[_Row]:
+    rows = list[_Row]()
     for source in sources:
         for number, line in files.read_lines(source):
             place = f"{source}, line {number}"
             with files.checked(place, raises=DataError, hint=hint):
                 rows.append(kind.model_validate(files.parse_json(line, place)))
-    if twice := next(
-        (question for question, count in Counter(row.question for row in rows).items() if count > 1), None
-    ):
-        raise DataError(f"the question {twice!r} stands twice", hint="write another in place of one of them")
+    return rows
+
+
+def _once(rows: list[_Row], name: str) -> list[_Row]:
+    counts = Counter(getattr(row, name) for row in rows)
+    if twice := next((value for value, count in counts.items() if count > 1), None):
+        raise DataError(f"the {name} {twice!r} stands twice", hint="write another in place of one of them")
     return rows
 
 

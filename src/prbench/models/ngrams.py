@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 _TOKEN = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*|\d[\d.,]*|[?!:;()—\n]")
 _RARE = 2
-"""A term that fewer texts have says nothing about other texts."""
+"""A term that fewer texts have says nothing about other texts; some readers ask for more."""
 
 
 def words(text: str) -> list[str]:
@@ -50,6 +50,10 @@ class SparseRow(NamedTuple):
 class NGrams:
     """Maps texts to sparse rows over the terms of the texts that it was made of.
 
+    Args:
+        texts: Texts whose terms are known.
+        rare: A term that fewer of them have is not.
+
     Example:
         >>> grams = NGrams(["red tea", "red hat", "blue tea"])
         >>> grams.vocabulary
@@ -58,10 +62,10 @@ class NGrams:
         [[0.707, 0.707], [0.0, 0.0]]
     """
 
-    def __init__(self, texts: Iterable[str]) -> None:
+    def __init__(self, texts: Iterable[str], rare: int = _RARE) -> None:
         known = list(dict.fromkeys(texts))
         counts = Counter(term for text in known for term in terms(text))
-        vocabulary = sorted(term for term, count in counts.items() if count >= _RARE)
+        vocabulary = sorted(term for term, count in counts.items() if count >= rare)
         self._set(vocabulary, np.array([1 + np.log((1 + len(known)) / (1 + counts[term])) for term in vocabulary]))
 
     @classmethod

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from prbench.data import Suite, load_pairs
-from prbench.data.passages import load_forms, load_passages
+from prbench.data.passages import load_forms, load_passages, load_sayings
 from prbench.data.portion import Portion
 from prbench.errors import ConfigError, ModelError, RunError
 from prbench.files import checked, load_tensors, read_json
@@ -83,7 +83,9 @@ def train_contrast(
             users=len({pair.user for pair in pairs}),
             questions=len({pair.question for pair in pairs}),
             aspects=True,
-            extra_texts=len({passage.text for passage in material.passages}) + len(material.forms),
+            extra_texts=len({passage.text for passage in material.passages})
+            + len(material.forms)
+            + len(material.sayings),
             portion=taught(portion, stances, answers, tuned_on(options.encoder)),
             seed=options.seed,
         ),
@@ -110,10 +112,11 @@ def _material(options: ContrastConfig, everything: Suite, split: str, validation
     flawed, held_flawed = (portion.unowned(of_split(generic, name)) if generic else [] for name in (split, validation))
     passages = portion.written(load_passages(), options.seed)
     whole = [text for form in load_forms() for text in form if is_telling(text)]
-    extra = [*(passage.text for passage in passages), *whole]
+    sayings = load_sayings()
+    extra = [*(passage.text for passage in passages), *whole, *(saying.text for saying in sayings)]
     check_splits([*pairs, *flawed], everything, validation, extra=extra)
     held = of_split(everything, validation)
-    return Material(Axes.of(pairs), pairs, flawed, passages, held, held_flawed, load_forms())
+    return Material(Axes.of(pairs), pairs, flawed, passages, held, held_flawed, load_forms(), sayings)
 
 
 def _measured(out: Path, record: artifact.PersonalRecord, held: Sequence[Pair], split: str) -> artifact.PersonalRecord:

@@ -9,22 +9,20 @@ from pydantic import Field
 
 from prbench.config import Config
 from prbench.contexts.builder import aspect_line
-from prbench.data.passages import Passage
+from prbench.data.passages import Passage, Saying
 from prbench.models.ngrams import NGrams
 from prbench.models.personal.contrast import (
-    LIMIT,
     SEPARATOR,
     SPOILT,
     in_bytes,
     stance_logits,
     stated_odds,
-    willing,
-    wished,
 )
 from prbench.models.personal.fluency import Fluency, counted
+from prbench.models.personal.statements import Attitude
 from prbench.models.personal.traits import Floats, TraitReader, Traits
 from prbench.train import gains
-from prbench.train.regression import logistic, three_way, two_sided
+from prbench.train.regression import three_way, two_sided
 from prbench.train.soundness import Sound, fit_flaw, fit_spoilt
 from prbench.train.stance_labels import (
     Axes,
@@ -36,20 +34,21 @@ from prbench.train.stance_labels import (
     people_stances,
     stated,
 )
+from prbench.train.statement_fit import StatementFit
 from prbench.train.unsound import unsound
 from prbench.types import Pair
 
 Tell = Callable[[str], None]
-_ATTITUDE_PENALTY = 0.1
-"""Penalty of the weights that tell a wish from its denial; chosen by frames of sentences that were left out."""
-_STATED_PENALTY = 0.3
-"""Penalty of the weights that tell the side of what a statement names; chosen by 69 statements written for that."""
+_RARE = 3
+"""A term that fewer texts have is not read: half as many terms, so that the model stays small."""
 _LIKED = 0.25
 """Weight of what a judged pair says by itself against a statement: the better answer is wanted, the worse one is not.
 Chosen among 0, 0.25, 0.5 and 1 on validation, with pairs from elsewhere in view; more takes from what axes say."""
 _HEARD = 1.0
 """Weight of the mean vector of posts against a statement's. Chosen among 0, 1, 2, 4 and 8 as the one above was: on
 validation it costs 0.2 points, under posts from elsewhere it gains 3."""
+_SAID = 1.0
+"""Weight of a sentence of a post that says what is wanted against a statement's."""
 _ALONE = 0.15
 """Share of mₖ that is kept for an answer alone, since nothing tells which axis decides."""
 
@@ -91,6 +90,8 @@ class Material(NamedTuple):
     held_flawed: Sequence[Pair]
     forms: Sequence[tuple[str, str]] = ()
     """Questions and sound answers of other kinds than those of the suite."""
+    sayings: Sequence[Saying] = ()
+    """Sentences in which somebody says what is wanted, or nothing of the kind."""
 
 
 class TraitWeights(NamedTuple):
@@ -145,7 +146,9 @@ class Fitting:
         self._held_reader = TraitReader(self.grams, encoder, tuned.answers)
 
     def _grams(self, answers: Iterable[str]) -> NGrams:
-        return NGrams([*self._written, *answers, *self._lines])
+        return NGrams(
+            [*self._written, *answers, *self._lines, *(saying.text for saying in self._material.sayings)], _RARE
+        )
 
     @cached_property
     def _written(self) -> list[str]:
@@ -155,6 +158,7 @@ class Fitting:
         """Fit everything; the arrays of `weights.safetensors`."""
         texts = self._fit_reader()
         self._tell("where a text stands: fitted")
+        said = StatementFit(self._wishes, self._material.sayings, self._lines, self._posts, self.grams, self._encoder)
         apart = differences(self._material.pairs, self._material.passages, self._material.axes)
         self._tell(f"what answers differ in: {len(apart):,} pairs of answers")
         read = self._read_differences(apart)
@@ -168,13 +172,13 @@ class Fitting:
             flaw = np.concatenate([np.zeros(len(flaw)), self._tuned.heads.flaw])
         spoils = fit_spoilt(sound, spoilt, self._strangers())
         self._tell(f"soundness: {len(self._material.flawed):,} flawed and {len(spoilt):,} spoilt answers")
-        attitude = self._fit_attitude()
+        attitude = said.attitude()
         self._tell(f"wanted or not: {sum(wish.framed for wish in self._wishes):,} wishes and their denials")
-        named = self._fit_named(attitude)
+        named = said.named(self._material.axes, attitude)
         found = gains.fit(self._held(texts, whole, flaw, attitude, named), self._options.seed)
         self._tell(found.told)
-        others = {SPOILT: spoils.astype(np.float32), "attitude": attitude.astype(np.float32)}
-        others["stated"] = named.astype(np.float16)
+        others = {SPOILT: spoils.astype(np.float32), **attitude.arrays}
+        others |= {"stated": named.astype(np.float16), "saying": said.saying().astype(np.float16)}
         fluency = counted([*self._written, *(answer for _, answer in self._sound)])
         return self._arrays(texts, whole, flaw, found) | others | fluency
 
@@ -202,7 +206,7 @@ class Fitting:
             "typical": np.append(np.concatenate([terms, dense]) @ sides[:, 0] + own, good).astype(np.float32),
             "post_gains": np.array(found.posts[:3], dtype=np.float32),  # vectors are read of statements
             "plan_gains": np.array(found.plan, dtype=np.float32),
-            "other_gains": np.array([found.near, _ALONE, _LIKED, _HEARD], dtype=np.float32),
+            "other_gains": np.array([found.near, _ALONE, _LIKED, _HEARD, _SAID], dtype=np.float32),
             "soundness": np.array(found.soundness, dtype=np.float32),
         }
 
@@ -272,45 +276,8 @@ class Fitting:
                 labels[place, self._index[axis]] = np.eye(3)[1 + side]
         return three_way(self.grams.rows([text for text, _ in texts]), labels, self._options.reader_penalty)
 
-    def _fit_attitude(self) -> Floats:
-        """Weights of a statement's vector, and their start, that tell what is wanted from what is not.
-
-        Learned from wishes that are made of phrases, half of them denied, and from the lines of rubrics, which want
-        what they name and weigh as much as the denied wishes do. Without any, all is wanted.
-        """
-        framed = [passage for passage in self._wishes if passage.framed]
-        denied = sum(passage.denied for passage in framed)
-        if not denied:
-            return np.append(np.zeros(self._encoder.encode(["width"]).shape[1]), 2 * LIMIT)
-        texts = [*(passage.text for passage in framed), *self._lines]
-        labels = np.array([*(not passage.denied for passage in framed), *(True for _ in self._lines)], dtype=np.float64)
-        weights = np.array([*(1.0 for _ in framed), *(denied / len(self._lines) for _ in self._lines)])
-        vectors = self._encoder.encode(texts).astype(np.float64)
-        penalty = np.append(np.full(vectors.shape[1], _ATTITUDE_PENALTY), 1e-6)
-        return logistic(np.hstack([vectors, np.ones((len(vectors), 1))]), labels, weights, penalty)
-
-    def _fit_named(self, attitude: Floats) -> Floats:
-        """Weights of a statement's vector, and their start, for the sides of what it names, wanted or not.
-
-        A plain vector knows paraphrases of a phrase better than terms do, but that of a denial is near that of the
-        wish. So what a denied wish names is learned, not what it asks for; where a wish is not made of a phrase, its
-        attitude says which of the two it is, as it will be read.
-        """
-        wishes = [passage for passage in self._wishes if passage.axis in self._index]
-        texts = [*(wish.text for wish in wishes), *self._lines]
-        vectors = self._encoder.encode(texts or ["width"])[: len(texts)].astype(np.float64)
-        against = willing(vectors, attitude) < 0
-        stances = [self._material.axes.stance(wish.axis, wish.pole) for wish in wishes]
-        turned = [wish.denied if wish.framed else bool(other) for wish, other in zip(wishes, against, strict=False)]
-        labels = np.zeros((len(texts), len(self._index), 3))
-        labels[:, :, 1] = 1.0
-        for place, stance in enumerate((*stances, *self._lines.values())):
-            side = -stance.side if place < len(turned) and turned[place] else stance.side
-            labels[place, self._index[stance.axis]] = np.eye(3)[1 + side]
-        return three_way(vectors, labels, _STATED_PENALTY)
-
     def _held(
-        self, texts: Floats, whole: TraitWeights, flaw: Floats, attitude: Floats, named: Floats
+        self, texts: Floats, whole: TraitWeights, flaw: Floats, attitude: Attitude, named: Floats
     ) -> gains.HeldReadings:
         """Return the readings of the validation split by all that was fitted."""
         held = self._material.held
@@ -322,7 +289,8 @@ class Fitting:
         vectors = [
             self._encoder.encode(list(lines) or ["width"])[: len(lines)].astype(np.float64) for lines in distinct
         ]
-        wishes = [wished(said, attitude) for said in vectors]
+        wills = [attitude.willing(said, self.grams.rows(lines)) for said, lines in zip(vectors, distinct, strict=True)]
+        wishes = [willing @ said for willing, said in zip(wills, vectors, strict=True)]
         near = [
             float(wishes[place] @ (one.vector - two.vector)) for place, (one, two) in zip(stated, pairs, strict=True)
         ]
@@ -334,8 +302,8 @@ class Fitting:
             [self._read(profiles[user], texts) for user in users],
             [users.index(pair.user) for pair in held],
             [
-                self._read(lines, texts)._replace(vectors=stated_odds(said, attitude, named))
-                for lines, said in zip(distinct, vectors, strict=True)
+                self._read(lines, texts)._replace(vectors=stated_odds(said, willing, named))
+                for lines, said, willing in zip(distinct, vectors, wills, strict=True)
             ],
             stated,
             np.array(near),

@@ -11,7 +11,8 @@ adds nothing. What the user prefers is then the mixture
     P(a ≻ b | user) = Σₖ P(k, +) σ(Lₖ) + P(k, −) σ(−Lₖ),
 
 with the log-odds T. What statements say by themselves, whatever the axes, is added to T: how much nearer they are to a
-than to b, or farther, where they say what is not wanted. Judged pairs say such things too, and posts a little. What
+than to b, or farther, where they say what is not wanted. So do sentences of posts that say what is wanted outright,
+judged pairs, and posts as a whole a little. What
 all users prefer goes before taste: F = f(a) − f(b), linear in the tuned vectors or else in the plain ones, are the
 log-odds that b is flawed, where one of them is, and a share q(|F|) of the pairs is decided by that: P = q σ(F) +
 (1 − q) σ(T). To its log-odds is added s = h(b) − h(a), where h = log(1 + eᵘ) and eᵘ is the sum of two odds, each
@@ -21,15 +22,16 @@ counts: the rest is weighed by 1 − tanh²(s / 2). Swapping the answers changes
 An answer in a list has the mean of its margins. Alone it is weighed against the typical answer t.
 """
 
-import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from prbench.models.ngrams import NGrams, SparseRow, words
 from prbench.models.personal.fluency import KEPT, Fluency
+from prbench.models.personal.pieces import sentences
+from prbench.models.personal.statements import Attitude, statements
 from prbench.models.personal.traits import COUNTS, Floats, Traits, telling
 from prbench.rank import TextEncoder
 
@@ -102,8 +104,8 @@ class Contrast:
         self._stances = stances
         self._post_gains = TextGains(*weights["post_gains"].astype(np.float64))
         self._plan_gains = TextGains(*weights["plan_gains"].astype(np.float64))
-        others = [*map(float, weights["other_gains"]), 0.0, 0.0]  # models of earlier versions lack the last ones
-        self._near, self._alone, self._liked, self._heard = others[:4]
+        others = [*map(float, weights["other_gains"]), 0.0, 0.0, 0.0]  # models of earlier versions lack the last ones
+        self._near, self._alone, self._liked, self._heard, self._said = others[:5]
         self._soundness = FlawTrust(*weights["soundness"].astype(np.float64))
         self.axes = {axis: tuple(poles) for axis, poles in axes.items()}
         vocabulary = bytes(weights["vocabulary"]).decode().split(SEPARATOR)
@@ -121,11 +123,11 @@ class Contrast:
         self.fluency = Fluency(weights) if KEPT[0] in weights else None  # models of earlier versions have none
         self._spoilt: Floats = weights["spoilt" if self.fluency is None else SPOILT].astype(np.float64)
         """Weights of u on what tells, and its start: of broken texts, of misplaced answers, (2, signs + 1)."""
-        wanted = np.append(np.zeros(self.width), 2 * LIMIT)  # what models of earlier versions take every statement for
-        self._attitude: Floats = weights.get("attitude", wanted).astype(np.float64)
-        """Weights of the log-odds that a statement wants what it names on its vector, and their start."""
+        self._attitude = Attitude.of(weights, self.width)
         self._stated: Floats = weights.get("stated", np.zeros((self.width + 1, len(axes), 2))).astype(np.float64)
         """Log-odds of either side against nothing of what a statement names, by its vector, (its width + 1, K, 2)."""
+        self._saying: Floats = weights.get("saying", np.zeros(0)).astype(np.float64)
+        """Weights of the log-odds that a sentence says what is wanted or not on its terms, and their start."""
         self._typical: Floats = weights["typical"].astype(np.float64)
         """m and f of an answer like any other, (K + 1)."""
 
@@ -206,12 +208,31 @@ class Contrast:
                 tuned = None if self._stances is None else stance_logits(self._stances, texts, len(self.axes))
                 odds = odds + text_odds(terms, tuned, gains).sum(0)
         if said:
-            vectors = self._encoder.encode(said).astype(np.float64)
-            odds = odds + self._plan_gains.vectors * stated_odds(vectors, self._attitude, self._stated).sum(0)
-            wish = wished(vectors, self._attitude)
+            vectors, willing = self._read_statements(said)
+            odds = odds + self._plan_gains.vectors * stated_odds(vectors, willing, self._stated).sum(0)
+            wish = willing @ vectors
         if told and self.hears:
             wish = wish + self._heard * self._encoder.encode(told).astype(np.float64).mean(0)
+        if sayings := self.sayings(told):
+            vectors, willing = self._read_statements(sayings)
+            wish = wish + self._said * (willing @ vectors)
         return Leaning(odds, wish)
+
+    def sayings(self, posts: Iterable[str]) -> list[str]:
+        """The sentences of posts that say outright what is wanted, or what is not."""
+        if not len(self._saying) or not self._said:
+            return []
+        found = dict.fromkeys(sentence for text in posts for sentence in sentences(text) if words(sentence))
+        return [sentence for sentence in found if self._read_saying(sentence) > 0]
+
+    def _read_statements(self, texts: Sequence[str]) -> tuple[Floats, Floats]:
+        """The vectors of statements, and how far they want what they name."""
+        vectors = self._encoder.encode(list(texts)).astype(np.float64)
+        return vectors, self._attitude.willing(vectors, self.grams.rows(texts))
+
+    def _read_saying(self, sentence: str) -> float:
+        row = self.grams.row(sentence)
+        return float(row.values @ self._saying[row.columns] + self._saying[-1])
 
     def told_by(self, person: Leaning, pairs: Sequence[tuple[Traits, Traits]]) -> Leaning:
         """What is known of a user once they have judged pairs, the better answer first; all within limits."""
@@ -226,26 +247,10 @@ class Contrast:
         return np.asarray(np.einsum("t,tks->ks", row.values, known) + self._texts[-1])
 
 
-def wished(vectors: Floats, attitude: Floats) -> Floats:
-    """The sum of statements' vectors, those of what is not wanted taken off.
-
-    Example:
-        >>> coffee, no_tea = [1.0, 0.0], [0.0, 1.0]
-        >>> wished(np.array([coffee, no_tea]), np.array([9.0, -9.0, 0.0])).round(3).tolist()
-        [1.0, -1.0]
-    """
-    return np.asarray(willing(vectors, attitude) @ vectors)
-
-
-def stated_odds(vectors: Floats, attitude: Floats, stated: Floats) -> Floats:
+def stated_odds(vectors: Floats, willing: Floats, stated: Floats) -> Floats:
     """Log-odds for the second side of each axis by the vectors of statements, (N, K): what is not wanted turns them."""
     logits = np.einsum("nd,dks->nks", vectors, stated[:-1]) + stated[-1]
-    return np.asarray(willing(vectors, attitude)[:, None] * text_odds(logits, None, TextGains(1.0, 0.0, 1.0)))
-
-
-def willing(vectors: Floats, attitude: Floats) -> Floats:
-    """How far statements want what they name: 1 where they do, −1 where they want it not, (N)."""
-    return np.asarray(np.tanh((vectors @ attitude[:-1] + attitude[-1]) / 2))
+    return np.asarray(willing[:, None] * text_odds(logits, None, TextGains(1.0, 0.0, 1.0)))
 
 
 def in_bytes(weights: Floats) -> tuple[Any, Any]:
@@ -273,35 +278,6 @@ def stance_logits(stances: TextEncoder, texts: Sequence[str], axes: int) -> Floa
     sides = np.stack([shares[:, :axes], shares[:, axes : 2 * axes]], axis=2)
     nothing = np.clip(1 - sides.sum(2, keepdims=True), 1e-4, 1)
     return np.asarray(np.log(np.clip(sides, 1e-4, 1)) - np.log(nothing))
-
-
-def statements(text: str) -> list[str]:
-    """Return the statements of a form, a line each; none where a text is no form.
-
-    Example:
-        >>> statements('{"preference_for_brevity": true, "tone": {"warm": false}, "likes": ["tables", "figures"]}')
-        ['preference for brevity: yes', 'tone warm: no', 'likes: tables, figures']
-        >>> statements("I like tea.")
-        []
-    """
-    if not text.strip().startswith("{"):
-        return []
-    try:
-        form = json.loads(text)
-    except ValueError:
-        return []
-    return list(_lines(form)) if isinstance(form, dict) else []
-
-
-def _lines(form: Mapping[str, Any], before: str = "") -> Iterator[str]:
-    for key, value in form.items():
-        name = f"{before}{key}".replace("_", " ")
-        if isinstance(value, Mapping):
-            yield from _lines(value, f"{name} ")
-        elif isinstance(value, bool):
-            yield f"{name}: {'yes' if value else 'no'}"
-        elif value is not None:
-            yield f"{name}: {', '.join(map(str, value)) if isinstance(value, list) else value}"
 
 
 def text_odds(terms_NK2: Floats, tuned_NK2: Floats | None, gains: TextGains) -> Floats:

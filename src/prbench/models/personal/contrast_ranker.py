@@ -11,9 +11,10 @@ from prbench.errors import ModelError
 from prbench.files import checked, load_tensors
 from prbench.models.lists import compare_by_rank
 from prbench.models.personal import artifact
-from prbench.models.personal.contrast import Contrast, Leaning, statements
+from prbench.models.personal.contrast import Contrast, Leaning
 from prbench.models.personal.features import FeatureStore
 from prbench.models.personal.person import keep_judgments
+from prbench.models.personal.statements import statements
 from prbench.models.personal.traits import TraitReader
 from prbench.models.protocols import ModelCard
 from prbench.rank import TextEncoder
@@ -111,8 +112,10 @@ class ContrastRanker:
     def fresh_texts(self, prompts: Iterable[Prompt]) -> set[str]:
         """The questions, answers and statements, and the posts, whose vectors are still to be computed."""
         said = {(message.role, message.content) for prompt in prompts for message in prompt.messages}
+        posts = [text for role, text in said if role == "post" and not statements(text)]
+        spoken = {text for role, text in said if role != "post"} | set(self.contrast.sayings(posts))
         read = (
-            {text for role, text in said if role != "post" or (self.contrast.hears and not statements(text))},
+            spoken.union(posts) if self.contrast.hears else spoken,
             {text for role, text in said if role in ("post", "expectation")},
             {text for role, text in said if role not in ("post", "expectation", "question")},
         )
