@@ -203,6 +203,9 @@ def main() -> int:
         print(f"{name}: {len(pairs):,} pairs, {len({p.user for p in pairs})} users, {size:.1f} MB", file=sys.stderr)
     passages = [*read_sources(sorted((HERE / "stances").glob("*.jsonl"))), *wishes()]
     (out / "training").mkdir(exist_ok=True)
+    for one in passages:
+        if one.pole not in sources.axes[one.axis]["poles"]:
+            raise SystemExit(f"{one.pole!r} is no pole of {one.axis}: {one.text[:60]!r}")
     write_passages(passages, out / "training" / "passages.parquet")
     write_forms(sorted((HERE / "forms").glob("*.jsonl")), out / "training" / "forms.parquet")
     write_flaws(sorted((HERE / "flaws").glob("*.jsonl")), out / "training" / "flaws.parquet")

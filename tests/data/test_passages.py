@@ -43,7 +43,9 @@ def test_flawed_answers_ship_without_the_notes_on_them(tmp_path: Path) -> None:
     ("second", "says"),
     [
         (ROW, "the question 'Bus\\?' stands twice"),
-        ({**ROW, "question": "Tram?", "flawed": []}, "a.jsonl', line 2|a.jsonl, line 2"),
+        ({**ROW, "question": "Tram?", "flawed": []}, "a.jsonl, line 2"),
+        ({**ROW, "question": "Tram?", "flawed": ["At 7."]}, "'At 7.' is sound and flawed"),
+        ({**ROW, "question": "Tram?", "flaws": ["One.", "Two."]}, "1 flawed answers have 2 notes"),
         ({**ROW, "question": "Tram?", "flawd": []}, "flawd"),
     ],
 )

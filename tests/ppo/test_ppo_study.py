@@ -15,7 +15,7 @@ from prbench.models import load_model
 from prbench.show import render
 from prbench.studies.best_of_n import parse_model
 from prbench.studies.ppo.checkpoint import read_history
-from prbench.studies.ppo.config import PPOConfig, PPOStudyConfig
+from prbench.studies.ppo.config import PPOConfig, PPOStudyConfig, keep_settings
 from prbench.studies.ppo.held_out import divide
 from prbench.studies.ppo.outcome import PPOStudy
 from prbench.studies.ppo.policy_tables import ppo_tables
@@ -299,9 +299,38 @@ def test_own_policies_continue_and_cost_nothing_once_they_are_there(own: PPOStud
     }
 
 
+def test_items_that_were_chosen_stay_whoever_judges_later(own: PPOStudyConfig):
+    suite = tiny_suite(couples=3, questions=24)
+    first = divide(suite, own, PlantedJudge())
+    assert set(first.chosen) > {item.id for item in first.items}
+    fewer = [one for one in first.chosen if one != first.items[0].id]
+    again = divide(suite, own, None, fewer)
+    assert again.chosen == fewer
+    assert [pair.id for pair in again.train] == [pair.id for pair in first.train]
+
+
+def test_a_study_of_own_policies_stays_one(own: PPOStudyConfig, tmp_path: Path):
+    keep_settings(tmp_path / "own", own)
+    with pytest.raises(RunError, match="with people 4, not None"):
+        keep_settings(tmp_path / "own", own.model_copy(update={"people": 0}))
+    keep_settings(tmp_path / "all", own.model_copy(update={"people": 0}))
+    with pytest.raises(RunError, match="with people None, not 4"):
+        keep_settings(tmp_path / "all", own)
+
+
+def test_the_best_is_held_against_the_others_item_by_item(own: PPOStudyConfig, tmp_path: Path):
+    found = own_study(own, tmp_path / "ppo", rewards=REWARDS[:2])
+    assert found is not None
+    best, other = sorted(found.models.values(), key=lambda one: -(one.score.value or 0))
+    assert best.details.behind is None
+    behind = other.details.behind
+    assert behind is not None
+    assert behind.value == pytest.approx(fmean(best.items[item] - other.items[item] for item in best.items))
+
+
 def test_more_people_than_ask_enough_are_refused(own: PPOStudyConfig, tmp_path: Path):
     many = own.model_copy(update={"people": 60})
-    with pytest.raises(ConfigError, match="--people 60: 6 ask 5 questions or more in either half"):
+    with pytest.raises(ConfigError, match="--people 60: whole couples with 5 questions or more in either half make 6"):
         own_study(many, tmp_path / "ppo")
     with pytest.raises(ConfigError, match="verl trains one policy for all"):
         write_verl(own, REWARDS[:1], tmp_path / "verl", server="http://127.0.0.1:1")

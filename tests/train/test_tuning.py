@@ -13,7 +13,7 @@ from torch import nn
 import tiny_models
 from pair_factory import make_pair
 from prbench.config import ModelOptions
-from prbench.data.passages import JudgedAnswers, Passage
+from prbench.data.passages import Passage, SoundAndFlawed
 from prbench.errors import ConfigError, ModelError, RunError
 from prbench.models.local.upper import DELTA
 from prbench.models.personal.delta import add_delta, learn_upper
@@ -218,16 +218,14 @@ def test_sound_answers_that_differ_are_held_together_where_flaws_are_learned(bas
     axis, (one, two) = next(iter(AXES.poles.items()))
     differing = [Difference(f"{n}", f"{one} {n}", f"{two} {n}", (AXES.stance(axis, one),)) for n in range(6)]
     flawed = [Answered((f"blue tea {n}",), (f"no red food {n}",)) for n in range(6)]
-    alone = tuning(base, tmp_path / "alone", differing=differing, shown=[])
-    beside = tuning(base, tmp_path / "beside", differing=differing, flawed=flawed, shown=[])
-    for made in (alone, beside):
-        with torch.no_grad():
-            made._heads.flaw.weight.fill_(1.0)
-    vectors = beside._vectors([text for pair in differing for text in (pair.one, pair.two)])
-    apart = beside._heads.flaw(vectors[::2] - vectors[1::2]).square().mean().item()
+    made = tuning(base, tmp_path, differing=differing, flawed=flawed, shown=[])
+    before = made._loss.differences(differing).item()
+    with torch.no_grad():
+        made._heads.flaw.weight.fill_(1.0)
+    vectors = made._vectors([text for pair in differing for text in (pair.one, pair.two)])
+    apart = made._heads.flaw(vectors[::2] - vectors[1::2]).square().mean().item()
     assert apart > 0
-    more = beside._loss.differences(differing).item() - alone._loss.differences(differing).item()
-    assert more == pytest.approx(EQUAL * apart, rel=1e-3)
+    assert made._loss.differences(differing).item() - before == pytest.approx(EQUAL * apart, rel=1e-3)
 
 
 def test_answers_that_differ_are_found_among_those_of_a_question_and_of_a_situation() -> None:
@@ -261,7 +259,7 @@ def test_the_answers_of_questions_that_have_a_flawed_one() -> None:
     flawed = [pair("Tea?", "Blue.", "Soap."), pair("Tea?", "Both.", "Soap.")]
     assert answered(sound, flawed) == [Answered(("Blue.", "Green.", "Both."), ("Soap.",))]
     assert answered(sound, []) == []
-    written = JudgedAnswers(question="Bus?", sound=("At 7.", "At 8."), flawed=("Never.",), flaws=("It goes.",))
+    written = SoundAndFlawed(question="Bus?", sound=("At 7.", "At 8."), flawed=("Never.",), flaws=("It goes.",))
     assert answered(sound, [], [written]) == [Answered(("At 7.", "At 8."), ("Never.",))]
 
 

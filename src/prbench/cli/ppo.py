@@ -43,7 +43,10 @@ def ppo(
     items: Annotated[int, typer.Option(min=2, help="Held-out items (a user's question each), whole couples.")] = 64,
     answers: Annotated[int, typer.Option(min=1, help="Answers to each held-out item.")] = 2,
     people: Annotated[
-        int, typer.Option(min=0, help="Held-out people who each get a policy, judged on half of their questions.")
+        int,
+        typer.Option(
+            min=0, help="Held-out people, whole couples, who each get a policy, judged on half of their questions."
+        ),
     ] = 0,
     steps: Annotated[int | None, typer.Option(min=1, help="Default 40.")] = None,
     prompts: Annotated[int | None, typer.Option(min=1, help="Questions in a step; default 2.")] = None,
@@ -77,7 +80,7 @@ def ppo(
     ] = "http://127.0.0.1:8000",
     format: FormatOption = Format.table,
 ) -> None:
-    """Train a policy with each reward model, and see what its answers are worth to users it has never met."""
+    """Train a policy with each reward model, and see what its answers to questions it has never met are worth."""
     posts = 0 if people and posts is None else posts  # a policy of one's own need not be told whose it is
     given = locals()
     from prbench.studies.best_of_n import parse_model

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from prbench import files
 from prbench.errors import DataError
@@ -54,14 +54,22 @@ class WrittenAnswer(Frozen):
     """A few words for people: a list, a verse, one word."""
 
 
-class JudgedAnswers(Frozen):
+class SoundAndFlawed(Frozen):
     """Answers to one question: sound ones that differ in taste, and flawed ones that are as well written."""
 
     question: Text
-    sound: tuple[Text, ...] = Field(min_length=1)
+    sound: tuple[Text, ...] = Field(min_length=2)
     flawed: tuple[Text, ...] = Field(min_length=1)
     flaws: tuple[Text, ...] = ()
     """What is wrong with each flawed answer, for people; it does not ship."""
+
+    @model_validator(mode="after")
+    def _apart(self) -> "SoundAndFlawed":
+        if shared := set(self.sound) & set(self.flawed):
+            raise ValueError(f"{sorted(shared)[0]!r} is sound and flawed")
+        if self.flaws and len(self.flaws) != len(self.flawed):
+            raise ValueError(f"{len(self.flawed)} flawed answers have {len(self.flaws)} notes")
+        return self
 
 
 class Saying(Frozen):
@@ -72,7 +80,7 @@ class Saying(Frozen):
     """Whether the writer says that what it names is wanted, or is not; None where it says neither."""
 
 
-_Row = TypeVar("_Row", WrittenAnswer, JudgedAnswers, Saying)
+_Row = TypeVar("_Row", WrittenAnswer, SoundAndFlawed, Saying)
 
 
 @cache
@@ -99,7 +107,7 @@ def load_forms() -> tuple[tuple[str, str], ...]:
 
 
 @cache
-def load_flaws() -> tuple[JudgedAnswers, ...]:
+def load_flaws() -> tuple[SoundAndFlawed, ...]:
     """Questions with sound and flawed answers that ship with the package, beside those of the suite `generic`.
 
     Example:
@@ -107,7 +115,10 @@ def load_flaws() -> tuple[JudgedAnswers, ...]:
         2
     """
     rows = files.parquet_rows(_FLAWS, hint="install the package again")
-    return tuple(JudgedAnswers.model_construct(**row) for row in rows)
+    return tuple(
+        SoundAndFlawed.model_construct(question=row["question"], sound=(*row["sound"],), flawed=(*row["flawed"],))
+        for row in rows
+    )
 
 
 @cache
@@ -123,12 +134,12 @@ def load_sayings() -> tuple[Saying, ...]:
 
 
 def read_sources(paths: Iterable[Path]) -> list[Passage]:
-    """Read the files that were written: one axis each, one situation a line; or questions or posts with their axes."""
+    """Read the files that were written, one situation a line: a file for one axis, or lines that name their axes."""
     found = []
     for path in paths:
         for number, line in files.read_lines(path):
             row = files.parse_json(line, f"{path}, line {number}")
-            told = _of_axes(row) if "axes" in row else _of_situation(row, path.stem)
+            told = _of_axes(row, f"{path}, line {number}") if "axes" in row else _of_situation(row, path.stem)
             found += [Passage.model_validate(dict(zip(_COLUMNS, values, strict=True))) for values in told]
     return found
 
@@ -139,10 +150,12 @@ def _of_situation(row: Mapping[str, Any], axis: str) -> Iterator[tuple[str, ...]
             yield axis, pole, kind, row["situation"], text
 
 
-def _of_axes(row: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+def _of_axes(row: Mapping[str, Any], place: str) -> Iterator[tuple[str, ...]]:
     """A text that shows a pole of each of several axes is a passage of each: answers to a question, or posts."""
     kind, subject = ("answer", row["question"]) if "question" in row else ("post", row["situation"])
     for poles, text in row[f"{kind}s"].items():
+        if len(poles.split("+")) != len(row["axes"]):
+            raise DataError(f"{place}: {poles!r} does not name a pole of each of {row['axes']}", hint="join them by +")
         for axis, pole in zip(row["axes"], poles.split("+"), strict=True):
             yield axis, pole, kind, subject, text
 
@@ -160,7 +173,7 @@ def write_forms(sources: Iterable[Path], path: Path) -> None:
 
 def write_flaws(sources: Iterable[Path], path: Path) -> None:
     """Write questions with sound and flawed answers, one a line, as one Parquet file; no question stands twice."""
-    found = _read(sources, JudgedAnswers, hint="give it question, sound, flawed and flaws")
+    found = _read(sources, SoundAndFlawed, hint="give it question, sound, flawed and flaws")
     _write([one.model_dump() for one in _once(found, "question")], ("question", "sound", "flawed"), path)
 
 

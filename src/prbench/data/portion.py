@@ -15,13 +15,16 @@ from prbench.data.passages import Passage
 from prbench.errors import ConfigError
 from prbench.types import Frozen, Pair
 
+RESERVED = "situations"
+"""What a reserve of passages is made of. An earlier one was of situations on an axis: a text could be in both parts."""
+
 
 class Portion(Frozen):
     """The part of the training material that a model is given.
 
     Example:
         >>> Portion(reserve=0.25).told
-        {'reserve': 0.25}
+        {'reserve': 0.25, 'reserved': 'situations'}
     """
 
     people: int | None = Field(default=None, ge=1)
@@ -36,7 +39,8 @@ class Portion(Frozen):
     @property
     def told(self) -> dict[str, Any]:
         """Return what differs from learning from everything."""
-        return self.model_dump(mode="json", exclude_defaults=True)
+        found = self.model_dump(mode="json", exclude_defaults=True)
+        return found | ({"reserved": RESERVED} if self.reserve else {})
 
     def pairs(self, pairs: Sequence[Pair], seed: int) -> list[Pair]:
         """The pairs that are learned from, with their labels as a careless annotator would have them."""
@@ -52,17 +56,17 @@ class Portion(Frozen):
 
     def written(self, passages: Sequence[Passage], seed: int) -> list[Passage]:
         """The passages that are learned from."""
-        taken = set(_first(map(_situation, passages), self.reserve, "reserve"))
-        kept = [passage for passage in passages if _situation(passage) not in taken]
-        chosen = set(_first(map(_situation, kept), self.passages, f"{seed}\0passages"))
+        taken = set(_first(_situations(passages), self.reserve, "reserve"))
+        kept = [passage for passage in passages if passage.situation not in taken]
+        chosen = set(_first(_situations(kept), self.passages, f"{seed}\0passages"))
         wrong = set(_first(chosen, self.flipped, f"{seed}\0flipped"))
         opposite = _opposites((passage.axis, passage.pole) for passage in passages)
         return [
             passage.model_copy(update={"pole": opposite[passage.axis, passage.pole]})
-            if _situation(passage) in wrong
+            if passage.situation in wrong
             else passage
             for passage in kept
-            if _situation(passage) in chosen
+            if passage.situation in chosen
         ]
 
 
@@ -74,8 +78,8 @@ def reserved_pairs(pairs: Sequence[Pair], share: float) -> list[Pair]:
 
 def reserved_passages(passages: Sequence[Passage], share: float) -> list[Passage]:
     """The passages that models with such a reserve leave to a judge."""
-    taken = set(_first(map(_situation, passages), share, "reserve"))
-    return [passage for passage in passages if _situation(passage) in taken]
+    taken = set(_first(_situations(passages), share, "reserve"))
+    return [passage for passage in passages if passage.situation in taken]
 
 
 def couple_of(pair: Pair) -> str:
@@ -136,9 +140,9 @@ def _cell(pair: Pair, axis: str) -> str:
     return f"{couple_of(pair)}\0{axis}"
 
 
-def _situation(passage: Passage) -> str:
-    """The subject alone: a text that shows stances on several axes is a passage of each, and stays with itself."""
-    return passage.situation
+def _situations(passages: Iterable[Passage]) -> list[str]:
+    """What passages are drawn by: a text that shows stances on several axes is a passage of each, and stays whole."""
+    return [passage.situation for passage in passages]
 
 
 def _opposites(stances: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:

@@ -47,8 +47,8 @@ def shares_training(judge: ModelCard, model: ModelCard) -> str | None:
         >>> trained = {"suite": "mirror+generic", "split": "train", "pairs": 5534}
         >>> shares_training(judge, ModelCard(address="personal:reference", parameters={"training": trained}))
         "split 'train' of 'mirror'"
-        >>> reserved = {"suite": "mirror", "split": "train", "reserve": 0.25}
-        >>> trained["portion"] = {"reserve": 0.25}
+        >>> reserved = {"suite": "mirror", "split": "train", "reserve": 0.25, "reserved": "situations"}
+        >>> trained["portion"] = {"reserve": 0.25, "reserved": "situations"}
         >>> judge = ModelCard(address="stances:tfidf", parameters={"training": reserved})
         >>> shares_training(judge, ModelCard(address="personal:a", parameters={"training": trained})) is None
         True
@@ -64,9 +64,10 @@ def shares_training(judge: ModelCard, model: ModelCard) -> str | None:
 
 def _left_alone(judge: Mapping[str, Any], model: Mapping[str, Any]) -> bool:
     """Whether the judge learned only from a share that the model has left to judges; a smaller one lies within."""
-    own = judge.get("reserve")
-    portion = model.get("portion")
-    return bool(own) and isinstance(portion, Mapping) and float(portion.get("reserve", 0.0)) >= float(own or 0.0)
+    own, portion = judge.get("reserve"), model.get("portion")
+    if not own or not isinstance(portion, Mapping) or portion.get("reserved") != judge.get("reserved"):
+        return False
+    return float(portion.get("reserve", 0.0)) >= float(own)
 
 
 def _suites(training: Mapping[str, Any]) -> set[str]:

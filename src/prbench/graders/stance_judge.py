@@ -14,7 +14,7 @@ import numpy as np
 
 from prbench.config import ModelOptions, digest
 from prbench.data import Suite
-from prbench.data.portion import reserved_pairs, reserved_passages
+from prbench.data.portion import RESERVED, reserved_pairs, reserved_passages
 from prbench.errors import AddressError, ConfigError
 from prbench.graders.protocol import HIGHEST, Grade, Grading
 from prbench.graders.stance_probe import Features, StanceExample, StanceProbe, answer_examples, passage_examples
@@ -66,7 +66,7 @@ class StanceJudge:
 
             passages = reserved_passages(load_passages(), reserve) if reserve else load_passages()
             examples += passage_examples(passages, {example.axis for example in examples})
-        source = _source(training) | ({"reserve": reserve} if reserve else {})
+        source = _source(training) | ({"reserve": reserve, "reserved": RESERVED} if reserve else {})
         return cls(address, examples, _features(encoder, options, examples), source)
 
     @cached_property

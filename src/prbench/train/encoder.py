@@ -121,7 +121,7 @@ class Tuning:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(options.seed)
             self._heads = Heads(int(encoder.checkpoint.config.hidden_size), len(self._index))
-        self._loss = TuningLoss(self._heads, self._vectors, self._index, options.silence, sound=bool(self._flawed))
+        self._loss = TuningLoss(self._heads, self._vectors, self._index, options.silence)
         self._optimizer = torch.optim.AdamW(
             [
                 {"params": self._learning, "lr": options.learning_rate},

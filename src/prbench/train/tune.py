@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from prbench.config import ModelOptions
 from prbench.data import load_pairs
 from prbench.data.passages import Passage, load_flaws, load_passages
-from prbench.data.portion import Portion
+from prbench.data.portion import RESERVED, Portion
 from prbench.errors import ConfigError, ModelError
 from prbench.files import checked, checksum, read_json, replacing_folder
 from prbench.models.local.upper import TUNING
@@ -47,11 +47,12 @@ def tune(
     pairs = learned_from(everything, split, portion, options.seed)
     held = of_split(everything, validation)
     written = portion.written(load_passages(), options.seed) if options.passages else []
-    flawed = portion.unowned(of_split(load_pairs(options.flaws), split)) if options.flaws else []
+    generic = load_pairs(options.flaws) if options.flaws else ()
+    flawed = portion.unowned(of_split(generic, split)) if generic else []
     judged = load_flaws() if options.flaws else ()
-    extra = [passage.text for passage in written]
-    extra += [text for one in judged for text in (one.question, *one.sound, *one.flawed) if is_telling(text)]
-    check_splits([*pairs, *flawed], everything, validation, extra=extra)
+    extra = [*(passage.text for passage in written), *(one.question for one in judged)]
+    extra += [text for one in judged for text in (*one.sound, *one.flawed) if is_telling(text)]
+    check_splits([*pairs, *flawed], [*everything, *generic], validation, extra=extra)
     from prbench.models import load_encoder
     from prbench.models.local.embed import SentenceEncoder
     from prbench.train.encoder import Tuning
@@ -114,7 +115,9 @@ def tuned_on(address: str) -> Adopted:
     with checked(record, raises=ModelError, hint=hint):
         shown = found["options"].get("posts") if found["options"].get("stances", True) else None
         aspects = shown not in (None, False, "none")
-        return Adopted(address, int(found["texts"]), aspects, float(found.get("portion", {}).get("reserve", 0.0)))
+        portion = found.get("portion", {})
+        reserve = float(portion.get("reserve", 0.0)) if portion.get("reserved") == RESERVED else 0.0
+        return Adopted(address, int(found["texts"]), aspects, reserve)
 
 
 def taught(portion: Portion, *encoders: Adopted) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from prbench.data.passages import JudgedAnswers
+from prbench.data.passages import SoundAndFlawed
 from prbench.train.stance_labels import Difference, Labelled, Stance
 from prbench.types import Pair
 
@@ -28,7 +28,7 @@ class Answered(NamedTuple):
     flawed: tuple[str, ...]
 
 
-def answered(pairs: Sequence[Pair], flawed: Sequence[Pair], written: Sequence[JudgedAnswers] = ()) -> list[Answered]:
+def answered(pairs: Sequence[Pair], flawed: Sequence[Pair], written: Sequence[SoundAndFlawed] = ()) -> list[Answered]:
     """The answers of the questions that have a flawed one.
 
     Args:
@@ -97,20 +97,12 @@ class TuningLoss:
         vectors: Gives the vectors of texts.
         index: Place of each axis.
         silence: Weight of an axis that a text is not labelled for.
-        sound: Whether differing answers, all of them sound, are held together in f: only where flaws are shown too.
     """
 
     def __init__(
-        self,
-        heads: Heads,
-        vectors: Callable[[Sequence[str]], Tensor],
-        index: Mapping[str, int],
-        silence: float,
-        *,
-        sound: bool = False,
+        self, heads: Heads, vectors: Callable[[Sequence[str]], Tensor], index: Mapping[str, int], silence: float
     ) -> None:
         self._heads, self._vectors, self._index, self._silence = heads, vectors, index, silence
-        self._sound = sound
 
     def __call__(
         self, texts: Sequence[Labelled], differing: Sequence[Difference], answers: Sequence[Answered]
@@ -150,7 +142,7 @@ class TuningLoss:
             for axis, side in pair.stances:
                 labels[row, self._index[axis] + (0 if side > 0 else len(self._index))] = 1 / len(pair.stances)
         loss = -(logits.log_softmax(-1) * labels).sum(-1).mean()
-        return loss + EQUAL * self._heads.flaw(one - two).square().mean() if self._sound else loss
+        return loss + EQUAL * self._heads.flaw(one - two).square().mean()  # both are sound
 
     def _each(self, texts: Sequence[str]) -> dict[str, Tensor]:
         """The vector of each distinct text."""

@@ -4,8 +4,9 @@ Another reward model's, policy's or seed's checkpoint is refused, not continued.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from prbench.config import digest
@@ -86,6 +87,27 @@ def read_history(path: Path) -> list[TrainingStep]:
     return list(
         read_models(path, TrainingStep, raises=StudyError, hint="restore the file, or remove the training's folder")
     )
+
+
+def mean_steps(histories: Sequence[Sequence[TrainingStep]]) -> list[TrainingStep]:
+    """The mean of several policies' steps; seconds and dropped answers are added up.
+
+    Example:
+        >>> one = TrainingStep(step=1, reward=0.5, kl=1, entropy=2, length=40, ended=1, dropped=1, seconds=3)
+        >>> two = one.model_copy(update={"reward": None, "kl": 2.0})
+        >>> (both,) = mean_steps([[one], [two]])
+        >>> both.reward, both.kl, both.dropped, both.seconds
+        (0.5, 1.5, 2, 6.0)
+    """
+    found = []
+    for together in zip(*histories, strict=False):
+        told: dict[str, Any] = {}
+        for name in TrainingStep.model_fields:
+            values = [value for step in together if (value := getattr(step, name)) is not None]
+            whole = sum(values) if name in ("dropped", "seconds") else fmean(values) if values else None
+            told[name] = int(whole) if name in ("step", "dropped", "epochs") and whole is not None else whole
+        found.append(TrainingStep(**told))
+    return found
 
 
 def cut_history(path: Path, done: int) -> None:

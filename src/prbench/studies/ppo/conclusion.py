@@ -136,7 +136,9 @@ def conclude(
     for one in trained:
         by_name[one.name].append(one)
     labels = {item.id: item for item in items}
-    outcomes = {name: _outcome(runs, start, grades, labels) for name, runs in by_name.items()}
+    outcomes = _held_against_best(
+        {name: _outcome(runs, start, grades, labels) for name, runs in by_name.items()}, labels
+    )
     study = PPOStudy(
         kind="ppo",
         suite=everything.record.name,
@@ -206,6 +208,23 @@ def _outcome(
             gain=_mean(gains, labels, f"{first.name} gain", least=-HIGHEST), seeds=_seeds(runs, grades)
         ),
     )
+
+
+def _held_against_best(
+    outcomes: Mapping[str, PolicyOutcome | None], labels: Mapping[str, StudyItem]
+) -> dict[str, PolicyOutcome | None]:
+    """Say of each reward model how far the best one is ahead, item by item."""
+    ranked = {name: one for name, one in outcomes.items() if one is not None and not one.apart}
+    best = max(ranked, key=lambda name: (ranked[name].score.value or 0.0, name), default=None)
+    found = dict(outcomes)
+    for name, one in outcomes.items():
+        if best is None or one is None or name == best:
+            continue
+        ahead = {item: score - one.items[item] for item, score in ranked[best].items.items() if item in one.items}
+        if ahead:
+            behind = _mean(ahead, labels, f"{best} over {name}", least=-HIGHEST)
+            found[name] = one.model_copy(update={"details": one.details.model_copy(update={"behind": behind})})
+    return found
 
 
 def _seeds(runs: Sequence[Trained], grades: Mapping[ItemCandidate, float | None]) -> dict[str, SeedOutcome]:

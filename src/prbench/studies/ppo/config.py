@@ -76,7 +76,8 @@ class PPOConfig(Config):
     @property
     def identity(self) -> dict[str, Any]:
         """Return the settings that decide which policy comes out: all but how often it is saved."""
-        return {**self.model_dump(mode="json", exclude={"checkpoint_every", "products"}), **told(self.products)}
+        products = told(self.products) if self.algorithm == "ppo" else {}
+        return {**self.model_dump(mode="json", exclude={"checkpoint_every", "products"}), **products}
 
 
 class PPOStudyConfig(Config):
@@ -90,9 +91,9 @@ class PPOStudyConfig(Config):
     """Held-out items on which every trained policy is judged; both halves of a couple are in or out."""
     answers: int = Field(default=2, ge=1)
     """Answers to each of them."""
-    people: int = Field(default=0, ge=0, multiple_of=2)
-    """People of the held-out split who each get a policy of their own: it learns on half of their questions, the same
-    half for a couple, and is judged on the other. 0: one policy for all, taught by other people."""
+    people: int = Field(default=0, ge=0)
+    """People of the held-out split, whole couples, who each get a policy of their own: it learns on half of their
+    questions, the same half for a couple, and is judged on the other. 0: one policy for all, taught by other people."""
     item_seed: int = Field(default=0, ge=0)
     """Seed of the items and of the draws in which they are answered: the same for all policies."""
     judge: str = ""
@@ -121,10 +122,11 @@ def keep_settings(out: Path, settings: PPOStudyConfig) -> None:
     if file.exists():
         with checked(file, raises=RunError, hint="restore the file"):
             before = _flat(folder.read_json(FILE))
-        if changed := [name for name, value in _flat(settings.shared).items() if before.get(name) != value]:
+        now = _flat(settings.shared)
+        if changed := [name for name in {**now, **before} if before.get(name) != now.get(name)]:
             name = changed[0]
             raise RunError(
-                f"{str(out)!r} holds a study with {name} {before.get(name)!r}, not {_flat(settings.shared)[name]!r}",
+                f"{str(out)!r} holds a study with {name} {before.get(name)!r}, not {now.get(name)!r}",
                 hint="give this study a folder of its own with -o",
             )
         return

@@ -30,14 +30,16 @@ Write = Callable[[Sequence[Pair], int, int], list[tuple[str, bool]]]
 
 
 class HeldOutDivision(NamedTuple):
-    """Users who teach and users who examine."""
+    """Who asks what a policy learns from, and what it is judged on."""
 
     train: list[Pair]
     """One pair for each user and question; its answers play no part."""
     items: list[StudyItem]
-    """Held-out questions of held-out users."""
+    """Held-out questions, of held-out users or of the same."""
     labelled: list[Pair]
     """All pairs of the held-out split, on which a judge can be examined."""
+    chosen: list[str]
+    """Ids of the items that the study keeps to: the held-out ones, and with policies of their own the others too."""
 
 
 def divide(
@@ -53,9 +55,9 @@ def divide(
         judge: Who will grade; items that it cannot grade are left out.
         known: Ids of the items that the study has chosen already.
     """
-    if settings.train_split == settings.test_split and not settings.people:
+    if settings.train_split == settings.test_split:
         raise ConfigError(
-            f"the policy would be judged on what it was trained on: both are split {settings.test_split!r}",
+            f"what is judged would be what was learned from: both are split {settings.test_split!r}",
             hint="train on train, judge on test",
         )
     if not set(everything.record.splits) - {""}:
@@ -64,7 +66,7 @@ def divide(
             hint="use a suite with splits: mirror, or one made by `prbench build`",
         )
     if settings.people:
-        return _own(split_pairs(everything, settings.test_split), settings, judge)
+        return _own(split_pairs(everything, settings.test_split), settings, judge, frozenset(known))
     train, test = (split_pairs(everything, name) for name in (settings.train_split, settings.test_split))
     for name in dict.fromkeys((settings.test_split, *HELD_OUT)):
         held = [pair for pair in everything if pair.tags.get("split") == name and name != settings.train_split]
@@ -74,32 +76,40 @@ def divide(
         items = [item for item in study_items(test) if item.id in set(known)]
     else:
         items = select_items(test, judge, limit=settings.items, seed=settings.item_seed).items
-    return HeldOutDivision(teaching, items, test)
+    return HeldOutDivision(teaching, items, test, [item.id for item in items])
 
 
-def _own(test: Sequence[Pair], settings: PPOStudyConfig, judge: RubricJudge | None) -> HeldOutDivision:
-    """The questions of some people in two halves, by a hash of the question; people by a hash of their couple."""
-    halves: dict[str, tuple[list[StudyItem], list[StudyItem]]] = {}
-    for item in select_items(test, judge).items:
-        later = int(hash_text(f"own\0{settings.item_seed}\0{item.question}")[:8], 16) % 2
-        halves.setdefault(item.unit, ([], []))[later].append(item)
-    rich = [
-        unit for unit, (taught, asked) in halves.items() if _fewest(taught) >= _FEWEST and _fewest(asked) >= _FEWEST
-    ]
-    taught, items = list[StudyItem](), list[StudyItem]()
+def _own(
+    test: Sequence[Pair], settings: PPOStudyConfig, judge: RubricJudge | None, known: frozenset[str]
+) -> HeldOutDivision:
+    """The questions of some people in two halves, by a hash of the question; people by a hash of their couple.
+
+    Only questions that the judge can grade, since it may pay too. What the study has chosen already, it keeps.
+    """
+    found = [item for item in study_items(test) if item.id in known] if known else select_items(test, judge).items
+    halves = [[item for item in found if _is_later(item, settings) == later] for later in (False, True)]
+    counts = [Counter(item.pair.user for item in half) for half in halves]
+    units: dict[str, set[str]] = {}
+    for item in found:
+        units.setdefault(item.unit, set()).add(item.pair.user)
+    rich = [unit for unit, users in units.items() if min(half[user] for half in counts for user in users) >= _FEWEST]
+    chosen: list[str] = []
     for unit in sorted(rich, key=lambda unit: hash_text(f"own\0{settings.item_seed}\0{unit}")):
-        if len({item.pair.user for item in items}) < settings.people:
-            taught += halves[unit][0]
-            items += halves[unit][1]
-    if (found := len({item.pair.user for item in items})) != settings.people:
+        if sum(len(units[one]) for one in (*chosen, unit)) <= settings.people:
+            chosen.append(unit)
+    if (people := sum(len(units[unit]) for unit in chosen)) != settings.people:
         raise ConfigError(
-            f"--people {settings.people}: {found} ask {_FEWEST} questions or more in either half", hint="take fewer"
+            f"--people {settings.people}: whole couples with {_FEWEST} questions or more in either half make {people}",
+            hint=f"--people {people}" if people else "leave --people out",
         )
-    return HeldOutDivision([item.pair for item in taught], items, list(test))
+    taught, items = ([item for item in half if item.unit in chosen] for half in halves)
+    return HeldOutDivision([item.pair for item in taught], items, [*test], [item.id for item in (*taught, *items)])
 
 
-def _fewest(items: Sequence[StudyItem]) -> int:
-    return min(Counter(item.pair.user for item in items).values(), default=0)
+def _is_later(item: StudyItem, settings: PPOStudyConfig) -> bool:
+    """Whether a question is for judging: the same for everybody who asks it, whatever else its item is called."""
+    asked = hash_text(item.pair.question)[:16]
+    return int(hash_text(f"own\0{settings.item_seed}\0{asked}")[:8], 16) % 2 == 1
 
 
 def answer_items(

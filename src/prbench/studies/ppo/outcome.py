@@ -37,6 +37,8 @@ class PolicyDetails(Frozen):
 
     gain: Estimate
     """Gain over the untrained policy, paired on the same items."""
+    behind: Estimate | None = None
+    """Points that the best ranked model's policy is ahead by, paired on the same items; None for that one itself."""
     seeds: Mapping[str, SeedOutcome]
 
 

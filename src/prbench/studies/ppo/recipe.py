@@ -79,7 +79,7 @@ def ppo_study(
         raise damaged(out / ITEMS, "it is no list of items", raises=RunError, hint="restore the file")
     division = divide(everything, settings, judge, known)
     keep_settings(out, settings)
-    folder.write_json(ITEMS, [item.id for item in division.items])
+    folder.write_json(ITEMS, division.chosen)
     for reward_model in reward_models:
         _train(settings, reward_model, judge, everything, division, out, say)
     if judge is None or train_only:

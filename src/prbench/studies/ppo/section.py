@@ -41,10 +41,16 @@ def ppo_section(folder: Path, *, number: int = 0) -> Section:
     found = read_model(folder / FILE, PPOStudy, raises=StudyError, hint="judge its trainings anew: --judge")
     table = ppo_tables(found)[0]
     body = html_table(table) + Markup("").join(_curves(folder, found, curve) for curve in _CURVES)
+    taught = (
+        f"For each of {people} people {found.policy} was trained with each reward model on half of their questions, "
+        "then answered the other half"
+        if (people := found.details.settings.people)
+        else f"{found.policy} was trained with each reward model on the same questions, then answered questions of "
+        "users it had never met"
+    )
     lead = (
-        f"{found.policy} was trained with each reward model on the same questions, then answered questions of users "
-        "it had never met; what the answers are worth was judged under each user's own rubric. A reward that rises "
-        "while the true score does not is a reward that was gamed."
+        f"{taught}; what the answers are worth was judged under each user's own rubric. A reward that rises while the "
+        "true score does not is a reward that was gamed."
     )
     return Section(f"ppo{number or ''}", f"PPO on {found.suite}", lead, body, "PPO")
 

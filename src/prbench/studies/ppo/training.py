@@ -2,18 +2,18 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
-from statistics import fmean
 from typing import Any, NamedTuple
 
 import torch
 
 from prbench.config import digest
-from prbench.files import slug, write_whole
+from prbench.files import slug
 from prbench.results import RunFolder
 from prbench.studies.best_of_n.candidates import Candidate
 from prbench.studies.best_of_n.reward_models import RewardModel
-from prbench.studies.ppo.checkpoint import HISTORY, TrainingStep, claim, read_history
+from prbench.studies.ppo.checkpoint import HISTORY, TrainingStep, claim, mean_steps, read_history
 from prbench.studies.ppo.conclusion import TRAINING, TRAININGS, TrainingRecord
 from prbench.studies.ppo.config import PPOConfig, PPOStudyConfig
 from prbench.studies.ppo.held_out import ANSWERS, HeldOutDivision, Write, answer_items
@@ -22,7 +22,7 @@ from prbench.studies.ppo.rewards import TextReward
 from prbench.studies.ppo.speaker import Speaker
 from prbench.studies.ppo.trunk import Policy
 from prbench.train.checkpoint import alone
-from prbench.types import Frozen, Pair
+from prbench.types import Pair
 
 UNTRAINED = "untrained"
 PEOPLE = "people"
@@ -108,45 +108,20 @@ def _train_people(
     """A policy for each person, one after the other; their answers together, and the mean of their histories."""
     found, steps = dict[str, list[Candidate]](), list[list[TrainingStep]]()
     for person in dict.fromkeys(item.pair.user for item in work.division.items):
-        place = folder / PEOPLE / slug(person)
+        place = folder / PEOPLE / f"{slug(person)[-40:]}-{digest([person])[:6]}"
         division = work.division._replace(
             train=[pair for pair in work.division.train if pair.user == person],
             items=[item for item in work.division.items if item.pair.user == person],
         )
-        own = {**key, "person": person}
+        own = {**key, "person": person, "taught": digest([pair.id for pair in division.train])}
         with alone(place):
             claim(place, own)
             found |= _train_one(work._replace(division=division), reward, place, own, digest(key), heard)
             steps.append(read_history(place / HISTORY))
-    answers = [answer for listed in found.values() for answer in listed]
-    write_whole(folder / ANSWERS, _lines(answers))
-    write_whole(folder / HISTORY, _lines(mean_steps(steps)))
+    together = RunFolder(folder)
+    together.write_lines(ANSWERS, [answer for listed in found.values() for answer in listed])
+    together.write_lines(HISTORY, mean_steps(steps))
     return found
-
-
-def mean_steps(histories: Sequence[Sequence[TrainingStep]]) -> list[TrainingStep]:
-    """The mean of several policies' steps; seconds and dropped answers are added up.
-
-    Example:
-        >>> one = TrainingStep(step=1, reward=0.5, kl=1, entropy=2, length=40, ended=1, dropped=1, seconds=3)
-        >>> two = one.model_copy(update={"reward": None, "kl": 2.0})
-        >>> (both,) = mean_steps([[one], [two]])
-        >>> both.reward, both.kl, both.dropped, both.seconds
-        (0.5, 1.5, 2, 6.0)
-    """
-    found = []
-    for together in zip(*histories, strict=True):
-        told: dict[str, Any] = {}
-        for name in TrainingStep.model_fields:
-            values = [value for step in together if (value := getattr(step, name)) is not None]
-            whole = sum(values) if name in ("dropped", "seconds") else fmean(values) if values else None
-            told[name] = int(whole) if name in ("step", "dropped", "epochs") and whole is not None else whole
-        found.append(TrainingStep(**told))
-    return found
-
-
-def _lines(rows: Sequence[Frozen]) -> str:
-    return "".join(row.model_dump_json(exclude_defaults=True) + "\n" for row in rows)
 
 
 def _record(reward_model: RewardModel, seed: int, who: str) -> TrainingRecord:
@@ -167,8 +142,19 @@ def answer_untrained(work: StudySetup) -> dict[str, list[Candidate]]:
     folder = work.out / UNTRAINED
     with alone(folder):
         write = writer(make_policy(work.speaker.weights, options), work.speaker.speech, options, adapted=False)
+        write = _person_by_person(write) if work.settings.people else write
         who = digest([work.settings.policy, work.speaker.revision, work.settings.shared])
         return answer_items(folder, work.division.items, write, work.settings, who)
+
+
+def _person_by_person(write: Write) -> Write:
+    """Ask the questions of each person apart: the draws are then those of policies of their own."""
+
+    def each(pairs: Sequence[Pair], answers: int, seed: int) -> list[tuple[str, bool]]:
+        people = groupby(pairs, key=lambda pair: pair.user)
+        return [text for _, own in people for text in write(list(own), answers, seed)]
+
+    return each
 
 
 def make_policy(weights: Any, options: PPOConfig) -> Policy:
