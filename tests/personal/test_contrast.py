@@ -19,7 +19,7 @@ from prbench.models.personal.contrast_ranker import ContrastRanker
 from prbench.models.personal.statements import Attitude
 from prbench.run.work import orders_of
 from prbench.train.contrast import ContrastConfig, train_contrast
-from prbench.types import AnswerView, Judgment, ListView, PairView, Post
+from prbench.types import AnswerView, Judgment, ListView, Message, PairView, Post, Prompt
 from split_suite import split_pairs, write_suite
 
 
@@ -155,6 +155,29 @@ def test_posts_say_what_is_liked_beyond_the_axes(trained: Path, tmp_path: Path) 
     assert found[0].wish == pytest.approx(mean, abs=1e-6)
     assert not found[1].wish.any(), "a model of an earlier version answers as it did"
     assert found[0].odds == pytest.approx(found[1].odds)
+
+
+def test_a_sentence_of_a_post_that_says_what_is_wanted_counts_as_a_statement(trained: Path, tmp_path: Path) -> None:
+    weights = load_file(trained / "weights.safetensors")
+    said, refused, told = "I always prefer the train.", "I can't stand ferries.", "The ferry was late again."
+    post = f"{told} {said} {refused}"
+    found = {}
+    for name, gains in (("now", weights["other_gains"]), ("before", weights["other_gains"][:4])):
+        shutil.copytree(trained, tmp_path / name, ignore=shutil.ignore_patterns("SHA256SUMS"))
+        save_file({**weights, "other_gains": gains}, tmp_path / name / "weights.safetensors")
+        model = load_model(f"personal:{tmp_path / name}")
+        assert isinstance(model, ContrastRanker)
+        found[name] = model
+    assert found["now"].contrast.sayings([post, post]) == [said, refused]
+    assert found["before"].contrast.sayings([post]) == []
+    wishes = {name: model.contrast.person((post,), ()).wish for name, model in found.items()}
+    vectors = found["now"]._encoder.encode([said, refused])
+    grams = found["now"].contrast.grams.rows([said, refused])
+    willing = found["now"].contrast._attitude.willing(vectors.astype(float), grams)
+    assert willing[0] > 0 > willing[1]
+    assert wishes["now"] - wishes["before"] == pytest.approx(willing @ vectors, abs=1e-5)
+    shown = Prompt((Message("post", "It rained. I never take the night bus."),))
+    assert "I never take the night bus." in found["now"].fresh_texts([shown])
 
 
 def test_a_statement_is_read_by_its_vector_and_a_denial_turns_it() -> None:
