@@ -10,6 +10,7 @@ from safetensors.numpy import load_file, save_file
 
 import tiny_models
 from prbench.config import ModelOptions
+from prbench.data.passages import load_sayings
 from prbench.errors import ModelError
 from prbench.models import load_model
 from prbench.models.lists import OneByOne, alone, as_ranker
@@ -159,8 +160,6 @@ def test_posts_say_what_is_liked_beyond_the_axes(trained: Path, tmp_path: Path) 
 
 def test_a_sentence_of_a_post_that_says_what_is_wanted_counts_as_a_statement(trained: Path, tmp_path: Path) -> None:
     weights = load_file(trained / "weights.safetensors")
-    said, refused, told = "I always prefer the train.", "I can't stand ferries.", "The ferry was late again."
-    post = f"{told} {said} {refused}"
     found = {}
     for name, gains in (("now", weights["other_gains"]), ("before", weights["other_gains"][:4])):
         shutil.copytree(trained, tmp_path / name, ignore=shutil.ignore_patterns("SHA256SUMS"))
@@ -168,16 +167,19 @@ def test_a_sentence_of_a_post_that_says_what_is_wanted_counts_as_a_statement(tra
         model = load_model(f"personal:{tmp_path / name}")
         assert isinstance(model, ContrastRanker)
         found[name] = model
-    assert found["now"].contrast.sayings([post, post]) == [said, refused]
+    contrast = found["now"].contrast
+    sure = [saying for saying in load_sayings() if contrast.sayings([saying.text]) == [saying.text]]
+    said, refused = (next(saying.text for saying in sure if saying.wants is wants) for wants in (True, False))
+    post = f"The ferry was late again. {said} {refused}"
+    assert contrast.sayings([post, post]) == [said, refused]
     assert found["before"].contrast.sayings([post]) == []
     wishes = {name: model.contrast.person((post,), ()).wish for name, model in found.items()}
     vectors = found["now"]._encoder.encode([said, refused])
-    grams = found["now"].contrast.grams.rows([said, refused])
-    willing = found["now"].contrast._attitude.willing(vectors.astype(float), grams)
+    willing = contrast._attitude.willing(vectors.astype(float), contrast.grams.rows([said, refused]))
     assert willing[0] > 0 > willing[1]
     assert wishes["now"] - wishes["before"] == pytest.approx(willing @ vectors, abs=1e-5)
-    shown = Prompt((Message("post", "It rained. I can't stand ferries in winter."),))
-    assert "I can't stand ferries in winter." in found["now"].fresh_texts([shown])
+    other = next(saying.text for saying in sure if saying.text not in post)
+    assert other in found["now"].fresh_texts([Prompt((Message("post", f"It rained. {other}"),))])
 
 
 def test_a_statement_is_read_by_its_vector_and_a_denial_turns_it() -> None:
