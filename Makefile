@@ -168,7 +168,7 @@ PERSONAL := runs/personal
 METHODS := bt user-bt vpl pal lore gpo
 .PHONY: reference personal personal-tuned posts-encoder answers-encoder
 posts-encoder: $(VENV)/.lm
-	OMP_NUM_THREADS=1 $(BIN)/prbench train encoder --epochs 5 --setting posts=whole --setting answers=false \
+	OMP_NUM_THREADS=1 $(BIN)/prbench train encoder --epochs 4 --setting posts=whole --setting answers=false \
 	  --setting wishes=true --setting join=true --setting silence=1 --out $(PERSONAL)/posts
 
 answers-encoder: $(VENV)/.lm
