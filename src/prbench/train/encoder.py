@@ -44,7 +44,7 @@ class EncoderConfig(Config):
     differences: bool = False
     """Whether pairs of answers are shown for what they differ in."""
     passages: bool = True
-    """Whether the shipped stance passages are used."""
+    """Whether what ships with the package is used: stance passages, and with `flaws` sound and flawed answers."""
     posts: Literal["none", "pieces", "whole"] = "pieces"
     """Use of the training people's posts: not at all; those that aspects name as evidence, in pieces of which one shows
     the stance; or all of them whole, with those that show nothing."""
@@ -58,8 +58,7 @@ class EncoderConfig(Config):
     batch: int = Field(default=8, ge=1)
     """Texts in a step; of texts shorter than a post more."""
     flaws: str = ""
-    """A suite of sound and flawed answers; its pairs of the same split, and the answers of this kind that ship, teach a
-    head what all users want."""
+    """A suite of sound and flawed answers; its pairs of the same split teach a head what all users want."""
     layers: int = Field(default=3, ge=1)
     """Number of the upper layers that learn."""
     learning_rate: float = Field(default=1e-4, gt=0)

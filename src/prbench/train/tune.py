@@ -49,7 +49,7 @@ def tune(
     written = portion.written(load_passages(), options.seed) if options.passages else []
     generic = load_pairs(options.flaws) if options.flaws else ()
     flawed = portion.unowned(of_split(generic, split)) if generic else []
-    judged = load_flaws() if options.flaws else ()
+    judged = load_flaws() if options.flaws and options.passages else ()
     extra = [*(passage.text for passage in written), *(one.question for one in judged)]
     extra += [text for one in judged for text in (*one.sound, *one.flawed) if is_telling(text)]
     check_splits([*pairs, *flawed], [*everything, *generic], validation, extra=extra)
