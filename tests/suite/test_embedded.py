@@ -46,7 +46,7 @@ def test_what_ships(mirror):
             (ships / f"{name}.parquet").stat().st_size
             for name in ("mirror", "generic", "training/passages", "training/forms", "training/flaws")
         )
-        < 3.5e6
+        < 4e6
     )
 
 

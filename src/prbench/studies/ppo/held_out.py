@@ -57,7 +57,7 @@ def divide(
     """
     if settings.train_split == settings.test_split:
         raise ConfigError(
-            f"what is judged would be what was learned from: both are split {settings.test_split!r}",
+            f"the policy would be judged on what it was trained on: both are split {settings.test_split!r}",
             hint="train on train, judge on test",
         )
     if not set(everything.record.splits) - {""}:

@@ -122,20 +122,18 @@ def learn(
     paid = token_rewards(rewards, kl, mask, options.kl_weight)
     advantages = gae(paid, rollout.values, mask, options.discount, options.trace)
     returns, advantages = advantages + rollout.values, whiten(advantages, mask)
-    told, before, values = Learned(), rollout.logprobs, rollout.values
+    told = Learned()
     for epoch in range(options.epochs):
         with multiplying(options.products):
             seen = policy.read_upper(rollout.prefix, rollout.middle)
         odds = seen.logits.float().log_softmax(-1)
         new = chosen(odds, rollout.tokens)
-        if not epoch:  # as the policy reads them now: what wrote the answers multiplied more exactly
-            before, values = new.detach(), seen.values.float().detach()
         with torch.no_grad():
-            far = float(moved(new, before, mask))
+            far = float(moved(new, rollout.logprobs, mask))
         if far > options.target_kl:
             return told._replace(moved=far)
-        loss = clipped_objective(new, before, advantages, mask, options.clip)
-        value_loss = clipped_value_loss(seen.values.float(), values, returns, mask, options.value_clip)
+        loss = clipped_objective(new, rollout.logprobs, advantages, mask, options.clip)
+        value_loss = clipped_value_loss(seen.values.float(), rollout.values, returns, mask, options.value_clip)
         with torch.set_grad_enabled(options.entropy_weight > 0):
             spread = entropy(odds, mask)
         total = loss + options.value_weight * value_loss - options.entropy_weight * spread
